@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What crosses the border between the kernel and user space: the only place where these layouts are
+ * written. Plain C, read by the BPF programs and by C++; probes/tracer.cpp asserts every size.
+ *
+ * All times are CLOCK_BOOTTIME in ns.
+ *
+ * How levels are measured. For anything that enters and leaves (packets, bytes, BQL bytes) both sides
+ * keep a count n and a sum of n * time. With t relative to anything, the area under the level up to T is
+ *     (in.n * T - in.nt) - (out.n * T - out.nt)        modulo 2^64,
+ * so the time average over any window follows from two snapshots, without any state that both sides
+ * would have to share. Sums may wrap: only differences are used.
+ *
+ * Who writes what. The cells are per CPU and come twice: `control.slot` says which copy is written now;
+ * user space flips it at the end of each window and reads the other copy when it has come to rest.
+ * Counters in cells only grow (a program that was delayed past the flip loses nothing); the fields
+ * named max_* are set to 0 by user space after reading.
+ */
+#ifndef RINGSIDE_EVENTS_H
+#define RINGSIDE_EVENTS_H
+
+#include <linux/types.h>
+
+/* Whatever two CPUs write at the same time lies on cache lines of its own. */
+#define RS_CACHE_ALIGNED __attribute__((aligned(64)))
+
+#define RS_SLOTS 2
+#define RS_MAX_NAPI 64
+
+/* Latency histogram: bucket 0 is everything below 2^RS_HIST_MIN_SHIFT ns, then 2^RS_HIST_SUB_BITS
+ * equal buckets an octave, the last bucket is everything from 2^RS_HIST_MAX_SHIFT ns on. */
+#define RS_HIST_MIN_SHIFT 9  /* 512 ns */
+#define RS_HIST_MAX_SHIFT 34 /* 17.2 s */
+#define RS_HIST_SUB_BITS 5   /* bucket width at most 3.2 % of its lower bound */
+#define RS_HIST_BUCKETS (2 + ((RS_HIST_MAX_SHIFT - RS_HIST_MIN_SHIFT) << RS_HIST_SUB_BITS))
+
+/* Packets in flight, found again by the address of their skb: a hash table of buckets of one cache
+ * line. A key of 0 is a free place. */
+#define RS_FLIGHT_WAYS 3
+#define RS_FLIGHT_SHIFT 14
+#define RS_FLIGHT_BUCKETS (1 << RS_FLIGHT_SHIFT)
+
+struct rs_flight_bucket {
+	__u64 key[RS_FLIGHT_WAYS];
+	__u64 start_ns[RS_FLIGHT_WAYS];
+	__u32 info[RS_FLIGHT_WAYS]; /* RS_INFO(queue, len) */
+	__u32 spilled;              /* a packet of this bucket may be in the neighbour */
+} RS_CACHE_ALIGNED;
+
+/* skb->len is at most 512 KiB (BIG TCP), queues are capped at RS_MAX_QUEUES. */
+#define RS_MAX_QUEUES 64
+#define RS_INFO_LEN_BITS 20
+#define RS_INFO_LEN_MASK ((1u << RS_INFO_LEN_BITS) - 1)
+#define RS_INFO(queue, len) (((__u32)(queue) << RS_INFO_LEN_BITS) | (len))
+
+/* What user space tells the programs while they run. */
+struct rs_control {
+	__u32 ifindex;    /* 0: watch nothing */
+	__u32 netns_inum; /* inode of the network namespace */
+	__u32 slot;       /* copy of the cells to write, 0 .. RS_SLOTS-1 */
+};
+
+/* A thing that enters or leaves: see the head of this file. */
+struct rs_flow {
+	__u64 packets;
+	__u64 packets_t; /* sum of ns */
+	__u64 bytes;     /* sum of skb->len */
+	__u64 bytes_t;   /* sum of bytes * ns */
+};
+
+/* Written by the CPU that transmits, with softirqs off. */
+struct rs_xmit_cell {
+	struct rs_flow sent;  /* packets that have a place in the flight table */
+	__u64 packets;        /* every packet given to the driver, GSO packets count once */
+	__u64 bytes;          /* their skb->len */
+	__u64 segments;       /* frames on the wire after segmentation */
+	__u64 wire_bytes;     /* bytes of those frames, without preamble, FCS and gap */
+	__u64 unpaired;       /* no place in the flight table */
+	__u64 errors;         /* the driver took the packet and returned an error */
+	__u64 requeued;       /* NETDEV_TX_BUSY: the packet went back to the qdisc */
+	__u64 requeued_bytes;
+	struct rs_flow returned; /* the requeued packets, as far as they had a place in the table */
+	struct rs_flow stale; /* still in the table when its skb was sent again: completion missed */
+	__u64 max_in_flight;  /* packets */
+	__u64 max_bql_bytes;
+} RS_CACHE_ALIGNED;
+
+/* Written by the CPU that frees. */
+struct rs_done_cell {
+	struct rs_flow completed; /* consume_skb */
+	struct rs_flow dropped;   /* kfree_skb */
+	__u64 latency_ns;         /* sum over completed */
+	__u64 max_latency_ns;
+	/* Longest time with a packet in flight and none leaving, and when it ended. */
+	__u64 max_gap_ns;
+	__u64 max_gap_end_ns;
+	__u32 latency[RS_HIST_BUCKETS];
+} RS_CACHE_ALIGNED;
+
+/* One reason why a queue is stopped. Every update is an assignment computed from values that do not
+ * change while the stop is open, so two CPUs that see the same change at once do no harm.
+ * Stopped time up to T: open (begins != ends) ? base_ns + T - begin_ns : closed_ns. */
+struct rs_stop {
+	__u64 begins;
+	__u64 ends;
+	__u64 begin_ns;
+	__u64 base_ns;   /* closed_ns when the open stop began */
+	__u64 closed_ns; /* time in stops that have ended */
+	__u64 longest_ns;
+};
+
+enum rs_stop_reason { RS_STOP_DRIVER, RS_STOP_BQL, RS_STOP_REASONS };
+
+/* State of a queue, shared by all CPUs. The two sides have cache lines of their own. */
+struct rs_queue {
+	/* transmit side */
+	__u64 started;     /* packets put into the flight table */
+	__u64 txq;         /* address of its struct netdev_queue, 0 before the first packet */
+	__u64 bql_in;      /* bytes given to BQL since the first packet */
+	__u64 bql_in_t;    /* sum of bytes * ns */
+	__u32 bql_in_last; /* dql.num_queued */
+	__u32 bql_seen;    /* BQL state has been read once */
+	/* completion side */
+	__u64 finished RS_CACHE_ALIGNED; /* packets that have left the flight table, for any reason */
+	__u64 last_ns;   /* when the last one left */
+	__u64 bql_out;
+	__u64 bql_out_t;
+	__u32 bql_out_last; /* dql.num_completed */
+	__u32 watchdogs;    /* net_dev_xmit_timeout */
+	struct rs_stop stop[RS_STOP_REASONS] RS_CACHE_ALIGNED;
+} RS_CACHE_ALIGNED;
+
+/* One NAPI instance; polls of an instance never overlap. */
+struct rs_napi_cell {
+	__u64 polls;
+	__u64 work;        /* as the driver reports it: many drivers count RX only */
+	__u64 budget;      /* sum of the budgets */
+	__u64 exhausted;   /* polls that used the whole budget */
+	__u64 gap_ns;      /* sum of the times between two polls */
+	__u64 max_gap_ns;
+	__u32 gap[RS_HIST_BUCKETS];
+} RS_CACHE_ALIGNED;
+
+struct rs_napi {
+	__u64 key; /* address of the napi_struct, an identity and nothing more */
+	__u64 last_ns;
+};
+
+/* What the transmit programs remember between net_dev_start_xmit and net_dev_xmit of one packet, one
+ * for each CPU: softirqs are off from the first to the second. */
+struct rs_stash {
+	__u64 skb; /* 0: nothing is being transmitted */
+	__u64 start_ns;
+	__u64 scratch; /* turns a typed pointer into a number: only a map can do that */
+	__u32 queue;
+	__u32 len;
+	__u32 segments;
+	__u32 wire_bytes;
+	__u32 paired;
+} RS_CACHE_ALIGNED;
+
+/* Things that must be 0 in a good recording, and are printed when they are not. */
+struct rs_trouble {
+	__u64 queue_beyond; /* packets of a queue that has no cells */
+	__u64 napi_beyond;  /* polls of a NAPI instance that has no cell */
+};
+
+/* Index of the histogram bucket that holds `ns`. */
+static inline __u32 rs_hist_index(__u64 ns)
+{
+	__u32 shift = 0;
+	__u64 v = ns >> RS_HIST_SUB_BITS;
+
+	if (ns < (1ULL << RS_HIST_MIN_SHIFT))
+		return 0;
+	if (ns >= (1ULL << RS_HIST_MAX_SHIFT))
+		return RS_HIST_BUCKETS - 1;
+	/* log2 by halving: BPF has no count-leading-zeros instruction. */
+	if (v >= 1ULL << 16) { v >>= 16; shift += 16; }
+	if (v >= 1ULL << 8) { v >>= 8; shift += 8; }
+	if (v >= 1ULL << 4) { v >>= 4; shift += 4; }
+	if (v >= 1ULL << 2) { v >>= 2; shift += 2; }
+	if (v >= 1ULL << 1) { shift += 1; }
+	/* ns >> shift lies in [2^SUB_BITS, 2^(SUB_BITS+1)). */
+	return 1 + ((shift + RS_HIST_SUB_BITS - RS_HIST_MIN_SHIFT) << RS_HIST_SUB_BITS) +
+	       ((__u32)(ns >> shift) - (1u << RS_HIST_SUB_BITS));
+}
+
+#endif

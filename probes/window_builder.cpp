@@ -1,0 +1,147 @@
+#include "probes/window_builder.h"
+
+#include <algorithm>
+#include <span>
+
+namespace ringside {
+
+namespace {
+
+SparseHistogram sparse(std::span<const __u32> counts) {
+    SparseHistogram result;
+    for (std::size_t bucket = 0; bucket < counts.size(); ++bucket) {
+        if (counts[bucket] != 0) {
+            result.emplace_back(static_cast<std::uint16_t>(bucket), counts[bucket]);
+        }
+    }
+    return result;
+}
+
+// Stopped time from the beginning of the recording until `until_ns`.
+std::uint64_t stopped_until(const rs_stop& stop, std::uint64_t until_ns) {
+    if (stop.begins == stop.ends) {
+        return stop.closed_ns;
+    }
+    return stop.base_ns + (until_ns > stop.begin_ns ? until_ns - stop.begin_ns : 0);
+}
+
+}  // namespace
+
+double WindowBuilder::Level::step(std::uint64_t until_ns) {
+    const std::uint64_t area = (in * until_ns - in_t) - (out * until_ns - out_t);
+    const auto change = static_cast<std::int64_t>(area - last_area);
+    last_area = area;
+    // Slightly below zero when an event of this window was counted in the one before.
+    return change > 0 ? static_cast<double>(change) : 0;
+}
+
+StopFigures WindowBuilder::build_stop(const rs_stop& raw, Stop& before, std::uint64_t end_ns) {
+    StopFigures figures;
+    // The state is read about a millisecond after the end of the window: never count backwards.
+    const std::uint64_t stopped_ns = std::max(before.stopped_ns, stopped_until(raw, end_ns));
+    figures.count = raw.begins - before.begins;
+    figures.stopped_ns = stopped_ns - before.stopped_ns;
+    figures.open = raw.begins != raw.ends;
+    figures.longest_ns = raw.longest_ns;
+    if (figures.open && end_ns > raw.begin_ns) {
+        figures.longest_ns =
+            std::max(figures.longest_ns, static_cast<std::uint64_t>(end_ns - raw.begin_ns));
+    }
+    before.begins = raw.begins;
+    before.stopped_ns = stopped_ns;
+    return figures;
+}
+
+void WindowBuilder::build_bql(const rs_queue& raw, Totals& totals, std::uint64_t end_ns,
+                              QueueWindow& window) {
+    Level& level = totals.bql;
+    level.in = raw.bql_in;
+    level.in_t = raw.bql_in_t;
+    level.out = raw.bql_out;
+    level.out_t = raw.bql_out_t;
+    window.bql = raw.bql_in != 0;
+    window.bql_byte_ns = level.step(end_ns);
+    // Our running sums against the kernel's own two counters: unequal when two CPUs stepped on each
+    // other.
+    window.bql_exact = raw.bql_seen == 0 || static_cast<std::uint32_t>(raw.bql_in - raw.bql_out) ==
+                                                raw.bql_in_last - raw.bql_out_last;
+}
+
+QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns) {
+    Totals& totals = totals_[raw.queue];
+    const rs_xmit_cell& xmit = raw.xmit;
+    const rs_done_cell& done = raw.done;
+
+    const auto bql_start =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(totals.bql.value(), 0));
+    const std::int64_t in_flight_start = totals.packets.value();
+    totals.packets.in += xmit.sent.packets;
+    totals.packets.in_t += xmit.sent.packets_t;
+    totals.bytes.in += xmit.sent.bytes;
+    totals.bytes.in_t += xmit.sent.bytes_t;
+    for (const rs_flow* out : {&xmit.returned, &xmit.stale, &done.completed, &done.dropped}) {
+        totals.packets.out += out->packets;
+        totals.packets.out_t += out->packets_t;
+        totals.bytes.out += out->bytes;
+        totals.bytes.out_t += out->bytes_t;
+    }
+
+    QueueWindow window;
+    window.queue = raw.queue;
+    window.packets = xmit.packets;
+    window.bytes = xmit.bytes;
+    window.segments = xmit.segments;
+    window.wire_bytes = xmit.wire_bytes;
+    window.requeued = xmit.requeued;
+    window.requeued_bytes = xmit.requeued_bytes;
+    window.errors = xmit.errors;
+    window.completed = done.completed.packets;
+    window.completed_bytes = done.completed.bytes;
+    window.dropped = done.dropped.packets;
+    window.unpaired = xmit.unpaired;
+    window.missed = xmit.stale.packets;
+    // The programs see a maximum only when they transmit: packets that just wait count too.
+    const std::int64_t waiting = std::max(in_flight_start, totals.packets.value());
+    window.in_flight_end = totals.packets.value();
+    window.in_flight_max = std::max<std::uint64_t>(
+        xmit.max_in_flight, static_cast<std::uint64_t>(std::max<std::int64_t>(waiting, 0)));
+    window.in_flight_packet_ns = totals.packets.step(end_ns);
+    window.in_flight_byte_ns = totals.bytes.step(end_ns);
+    window.last_progress_ns = raw.state.last_ns;
+    window.oldest_ns = raw.oldest_ns;
+    build_bql(raw.state, totals, end_ns, window);
+    window.bql_max = std::max<std::uint64_t>(xmit.max_bql_bytes, window.bql ? bql_start : 0);
+    window.latency_ns = done.latency_ns;
+    window.latency_max_ns = done.max_latency_ns;
+    window.latency = sparse(done.latency);
+    window.gap_max_ns = done.max_gap_ns;
+    window.gap_max_end_ns = done.max_gap_end_ns;
+    window.driver_stop =
+        build_stop(raw.state.stop[RS_STOP_DRIVER], totals.stop[RS_STOP_DRIVER], end_ns);
+    window.bql_stop = build_stop(raw.state.stop[RS_STOP_BQL], totals.stop[RS_STOP_BQL], end_ns);
+    window.watchdogs = raw.state.watchdogs - totals.watchdogs;
+    totals.watchdogs = raw.state.watchdogs;
+    return window;
+}
+
+Window WindowBuilder::build(const RawWindow& raw) {
+    Window window;
+    window.start_ns = raw.start_ns;
+    window.end_ns = raw.end_ns;
+    for (const RawQueue& queue : raw.queues) {
+        window.queues.push_back(build_queue(queue, raw.end_ns));
+    }
+    for (const RawNapi& napi : raw.napis) {
+        window.napis.push_back({.instance = napi.instance,
+                                .polls = napi.cell.polls,
+                                .work = napi.cell.work,
+                                .budget = napi.cell.budget,
+                                .exhausted = napi.cell.exhausted,
+                                .gap_ns = napi.cell.gap_ns,
+                                .gap_max_ns = napi.cell.max_gap_ns,
+                                .gap = sparse(napi.cell.gap)});
+    }
+    return window;
+}
+
+}  // namespace ringside
