@@ -22,7 +22,7 @@ namespace ringside {
 
 // The layouts of events.h as both sides see them; a change here is a change of the kernel border.
 static_assert(sizeof(rs_flight_bucket) == 64, "one cache line");
-static_assert(sizeof(rs_control) == 12);
+static_assert(sizeof(rs_control) == 24);
 static_assert(sizeof(rs_flow) == 32);
 static_assert(sizeof(rs_xmit_cell) == 192);
 static_assert(offsetof(rs_xmit_cell, max_in_flight) == 160);
@@ -404,6 +404,7 @@ void Tracer::retarget(unsigned ifindex) {
         napi.key = 0;
         napi.last_ns = 0;
     }
+    bss.control.device = 0;
     bss.control.ifindex = ifindex;
 }
 

@@ -58,6 +58,8 @@ struct rs_control {
 	__u32 ifindex;    /* 0: watch nothing */
 	__u32 netns_inum; /* inode of the network namespace */
 	__u32 slot;       /* copy of the cells to write, 0 .. RS_SLOTS-1 */
+	__u32 pad;
+	__u64 device;     /* address of the device once it was met; set to 0 with each new ifindex */
 };
 
 /* A thing that enters or leaves: see the head of this file. */

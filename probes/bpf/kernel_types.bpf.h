@@ -44,7 +44,9 @@ struct net_device {
 /* 64-bit kernels: `end` is an offset from `head` (NET_SKBUFF_DATA_USES_OFFSET). */
 struct sk_buff {
 	unsigned int len;
+	unsigned int data_len;
 	__u16 queue_mapping;
+	__u8 ip_summed : 2;
 	__u8 encapsulation : 1;
 	__u16 transport_header;
 	__u16 inner_transport_header;
@@ -71,6 +73,8 @@ struct napi_struct {
 
 #define RS_NETDEV_TX_BUSY 0x10
 #define RS_NET_TX_SOFTIRQ 2
+
+#define RS_CHECKSUM_PARTIAL 3 /* sk_buff.ip_summed */
 
 /* skb_shared_info.gso_type */
 #define RS_SKB_GSO_TCPV4 (1 << 0)

@@ -60,14 +60,21 @@ static __always_inline __u64 now_ns(void)
 	return bpf_ktime_get_boot_ns();
 }
 
-/* By ifindex and namespace: a name can change, an address can be used again. */
+/*
+ * By ifindex and namespace: a name can change. The address that was found so is remembered, so that a
+ * packet of the device costs one comparison; the ifindex is still looked at, because the address may be
+ * used again for another device before user space has heard that this one is gone.
+ */
 static __always_inline bool is_target(const struct net_device *dev)
 {
 	if (dev->ifindex != (int)control.ifindex)
 		return false;
-	if (!bpf_core_field_exists(dev->nd_net.net))
+	if ((__u64)dev == control.device)
 		return true;
-	return dev->nd_net.net->ns.inum == control.netns_inum;
+	if (bpf_core_field_exists(dev->nd_net.net) && dev->nd_net.net->ns.inum != control.netns_inum)
+		return false;
+	*(volatile __u64 *)&control.device = (__u64)dev;
+	return true;
 }
 
 static __always_inline __u32 cell_index(__u32 queue)
@@ -97,22 +104,16 @@ static __always_inline struct rs_stash *stash_of_cpu(void)
 	return bpf_map_lookup_elem(&stashes, &cpu);
 }
 
-/* The transmit side runs with softirqs off and has each cell to itself. */
+/*
+ * Cells are per CPU and each field has one program that writes it, so plain additions do: the kernel does
+ * not run a program inside itself on the same CPU (from 6.1 on it skips and counts that: recursion_misses).
+ */
 static __always_inline void flow_add(struct rs_flow *flow, __u32 bytes, __u64 now)
 {
 	flow->packets += 1;
 	flow->packets_t += now;
 	flow->bytes += bytes;
 	flow->bytes_t += (__u64)bytes * now;
-}
-
-/* The completion side may be a process that a softirq interrupts half way through an addition. */
-static __always_inline void flow_add_atomic(struct rs_flow *flow, __u32 bytes, __u64 now)
-{
-	__sync_fetch_and_add(&flow->packets, 1);
-	__sync_fetch_and_add(&flow->packets_t, now);
-	__sync_fetch_and_add(&flow->bytes, bytes);
-	__sync_fetch_and_add(&flow->bytes_t, (__u64)bytes * now);
 }
 
 /* ---- stops ------------------------------------------------------------------------------------- */
@@ -315,6 +316,9 @@ static __always_inline void measure_segments(const struct sk_buff *skb, struct r
 
 	stash->segments = 1;
 	stash->wire_bytes = stash->len;
+	/* A GSO packet has fragments or a checksum that is left to the device. */
+	if (!skb->data_len && BPF_CORE_READ_BITFIELD(skb, ip_summed) != RS_CHECKSUM_PARTIAL)
+		return;
 	bpf_probe_read_kernel(&gso_size, sizeof(gso_size),
 			      (void *)shared + bpf_core_field_offset(struct skb_shared_info, gso_size));
 	if (!gso_size)
@@ -484,17 +488,17 @@ static __always_inline void packet_freed(__u64 key, bool dropped)
 	__sync_fetch_and_add(&queue->finished, 1);
 	if (dropped) {
 		/* Not progress: a full queue drops packets while its hardware stands still. */
-		flow_add_atomic(&cell->dropped, len, now);
+		flow_add(&cell->dropped, len, now);
 		return;
 	}
-	flow_add_atomic(&cell->completed, len, now);
+	flow_add(&cell->completed, len, now);
 	latency = now - start_ns;
-	__sync_fetch_and_add(&cell->latency_ns, latency);
+	cell->latency_ns += latency;
 	if (latency > cell->max_latency_ns)
 		cell->max_latency_ns = latency;
 	bucket = rs_hist_index(latency);
 	if (bucket < RS_HIST_BUCKETS)
-		__sync_fetch_and_add(&cell->latency[bucket], 1);
+		cell->latency[bucket] += 1;
 
 	progress = queue->last_ns > start_ns ? queue->last_ns : start_ns;
 	if (now > progress && now - progress > cell->max_gap_ns) {
