@@ -220,6 +220,7 @@ struct NotSeen {
     std::vector<std::pair<std::string, std::uint64_t>> program_misses_by_name;
     std::uint64_t queue_beyond = 0;
     std::uint64_t napi_beyond = 0;
+    std::uint64_t lost_pairs = 0;  // in flight by count, but not in the table at the end
     std::uint64_t windows_late = 0;
     std::uint64_t device_gone_ns = 0;
 };

@@ -16,9 +16,7 @@ struct RawQueue {
     rs_xmit_cell xmit{};  // counts of this window; max_* of this window
     rs_done_cell done{};
     rs_queue state{};             // as it stood when the window was read
-    bool looked = false;          // the flight table was read through
     std::uint64_t oldest_ns = 0;  // start of the oldest packet in the table; 0: none, or not looked
-    std::uint64_t in_table = 0;   // packets of this queue in the table; only if looked
 };
 
 struct RawNapi {

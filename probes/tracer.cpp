@@ -219,7 +219,14 @@ struct Tracer::Impl {
     Status map();
     void read_queues(unsigned slot, RawWindow& window);
     void read_napis(unsigned slot, RawWindow& window);
+    struct TableRow {
+        std::uint64_t packets = 0;
+        std::uint64_t oldest_ns = 0;
+    };
+    using Table = std::array<TableRow, RS_MAX_QUEUES>;
+    [[nodiscard]] Table read_flight() const;
     void look_at_flight(RawWindow& window, bool all);
+    [[nodiscard]] std::uint64_t count_lost_pairs() const;
 };
 
 bool Tracer::built_in() {
@@ -435,37 +442,65 @@ void Tracer::Impl::read_napis(unsigned slot, RawWindow& window) {
     }
 }
 
-void Tracer::Impl::look_at_flight(RawWindow& window, bool all) {
-    std::array<RawQueue*, RS_MAX_QUEUES> wanted{};
-    bool any = false;
-    for (RawQueue& queue : window.queues) {
-        const bool waiting =
-            queue.state.started != queue.state.finished && queue.done.completed.packets == 0;
-        if (all || waiting) {
-            queue.looked = true;
-            wanted[queue.queue] = &queue;
-            any = true;
-        }
-    }
-    if (!any) {
-        return;
-    }
+// Packets of each queue in the flight table, and the start of the oldest.
+Tracer::Impl::Table Tracer::Impl::read_flight() const {
+    Table table{};
     for (const rs_flight_bucket& bucket : skeleton->bss->flight) {
         for (unsigned way = 0; way < RS_FLIGHT_WAYS; ++way) {
             if (bucket.key[way] == 0) {
                 continue;
             }
-            RawQueue* queue = wanted[(bucket.info[way] >> RS_INFO_LEN_BITS) % RS_MAX_QUEUES];
-            if (queue == nullptr) {
-                continue;
-            }
-            const std::uint64_t start = bucket.start_ns[way];
-            queue->in_table += 1;
-            if (queue->oldest_ns == 0 || start < queue->oldest_ns) {
-                queue->oldest_ns = start;
+            TableRow& row = table[(bucket.info[way] >> RS_INFO_LEN_BITS) % RS_MAX_QUEUES];
+            row.packets += 1;
+            if (row.oldest_ns == 0 || bucket.start_ns[way] < row.oldest_ns) {
+                row.oldest_ns = bucket.start_ns[way];
             }
         }
     }
+    return table;
+}
+
+void Tracer::Impl::look_at_flight(RawWindow& window, bool all) {
+    const auto wanted = [all](const RawQueue& queue) {
+        return all ||
+               (queue.state.started != queue.state.finished && queue.done.completed.packets == 0);
+    };
+    if (std::none_of(window.queues.begin(), window.queues.end(), wanted)) {
+        return;
+    }
+    const Table table = read_flight();
+    for (RawQueue& queue : window.queues) {
+        if (wanted(queue)) {
+            queue.oldest_ns = table[queue.queue].oldest_ns;
+        }
+    }
+}
+
+// The counts of packets in flight against the table that holds them. Nothing is sent any more;
+// packets may still leave, so the table is compared only when the counts stood still while it was
+// read.
+std::uint64_t Tracer::Impl::count_lost_pairs() const {
+    const auto in_flight = [this] {
+        std::uint64_t sum = 0;
+        for (const rs_queue& queue : skeleton->bss->queues) {
+            sum += queue.started - queue.finished;
+        }
+        return sum;
+    };
+    std::uint64_t lost = 0;
+    constexpr int kTries = 20;
+    for (int tries = 0; tries < kTries; ++tries) {
+        const std::uint64_t before = in_flight();
+        std::uint64_t held = 0;
+        for (const TableRow& row : read_flight()) {
+            held += row.packets;
+        }
+        lost = before > held ? before - held : 0;
+        if (in_flight() == before) {
+            break;
+        }
+    }
+    return lost;
 }
 
 RawWindow Tracer::end_window(bool look) {
@@ -487,6 +522,9 @@ RawWindow Tracer::end_window(bool look) {
 
 TracerEnd Tracer::finish() {
     TracerEnd end;
+    impl_->skeleton->bss->control.ifindex = 0;
+    ::usleep(1000);
+    end.lost_pairs = impl_->count_lost_pairs();
     for (const HookRow& row : kHooks) {
         bpf_prog_info info{};
         __u32 size = sizeof info;

@@ -32,6 +32,7 @@ struct TracerEnd {
     std::vector<std::pair<std::string, std::uint64_t>> program_misses;
     std::uint64_t queue_beyond = 0;
     std::uint64_t napi_beyond = 0;
+    std::uint64_t lost_pairs = 0;  // packets in flight by count that the flight table does not hold
 };
 
 class Tracer {

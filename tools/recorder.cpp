@@ -398,6 +398,7 @@ Result<Recording> Recorder::finish() {
     recording.end.program_misses = end.program_misses;
     recording.end.queue_beyond = end.queue_beyond;
     recording.end.napi_beyond = end.napi_beyond;
+    recording.end.lost_pairs = end.lost_pairs;
     recording.end.recorder_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (Status ok = writer_->end_run(recording.end); !ok) {
         return fail(ok.error());

@@ -10,6 +10,7 @@
 #include "analyzers/base/units.h"
 #include "tools/command.h"
 #include "tools/recorder.h"
+#include "tools/render/text.h"
 
 namespace ringside {
 
@@ -140,7 +141,8 @@ class LiveView : public RecordObserver {
                                                  "the command"};
         const auto kind = static_cast<std::size_t>(event.kind);
         if (!global_.quiet && kind < std::size(kTexts)) {
-            fmt::print(stderr, "ringside: {} {}\n", kTexts[kind], event.text);
+            fmt::print(stderr, "ringside: {} {}\n", kTexts[kind],
+                       printable(event.text, text_style(global_)));
         }
     }
 

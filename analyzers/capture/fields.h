@@ -133,6 +133,7 @@ void fields(F& f, R& r) {
     f.zigzag(7, r.command_exit);
     f.zigzag(8, r.command_signal);
     f.number(9, r.recorder_cpu_ns);
+    f.number(10, r.lost_pairs);
 }
 
 }  // namespace ringside::capture

@@ -149,6 +149,9 @@ struct RunEnd {
     std::vector<std::pair<std::string, std::uint64_t>> program_misses;
     std::uint64_t queue_beyond = 0;
     std::uint64_t napi_beyond = 0;
+    // Packets that count as in flight but have no place in the table any more: two CPUs took the
+    // same one. Found by reading the table through at the end.
+    std::uint64_t lost_pairs = 0;
     bool command_ran = false;
     std::int32_t command_exit = 0;    // exit code
     std::int32_t command_signal = 0;  // or the signal that ended it

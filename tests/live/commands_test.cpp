@@ -55,7 +55,15 @@ class Commands : public LiveTest {
         argv.insert(argv.end(), more.begin(), more.end());
         return argv;
     }
-    // Nothing but what is named, and no process left behind.
+    // Against the schema that is published.
+    void expect_valid(const std::string& schema, const std::string& document) const {
+        const std::string path = file(schema + ".json").string();
+        std::ofstream(path) << document;
+        EXPECT_EQ(run({RINGSIDE_PYTHON, RINGSIDE_SOURCE_DIR "/tests/check_schema.py",
+                       RINGSIDE_DOCS "/schema/" + schema + ".schema.json", path}),
+                  0);
+    }
+    // Nothing but what is named.
     void expect_only(const std::vector<std::string>& names) const {
         std::vector<std::string> found;
         for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -186,6 +194,14 @@ TEST_F(Commands, TellWhatTheKernelAllows) {
     for (const auto& hook : document["hooks"]) {
         EXPECT_NE(hook["how"], "-") << hook;
     }
+    expect_valid("doctor", doctor.out);
+}
+
+TEST_F(Commands, DemonstrateThemselves) {
+    const Finished demo = ringside_says({"demo", "--json", "--keep", folder_.string()});
+    EXPECT_EQ(demo.exit, 0) << demo.out << demo.err;
+    expect_valid("demo", demo.out);
+    EXPECT_TRUE(read_capture(folder_ / "demo.rsc"));
 }
 
 TEST_F(Commands, AddASecondRunToACapture) {
@@ -230,15 +246,8 @@ TEST_F(Commands, AgreeWithIperf3) {
                 traced / sent);
     EXPECT_NEAR(traced, sent, 0.02 * sent);
 
-    // Both documents against the schemas that are published.
-    std::ofstream(folder_ / "trace.json") << result.out;
-    std::ofstream(folder_ / "analysis.json") << analyzed.out;
-    for (const char* name : {"trace", "analysis"}) {
-        EXPECT_EQ(run({RINGSIDE_PYTHON, RINGSIDE_SOURCE_DIR "/tests/check_schema.py",
-                       std::string(RINGSIDE_DOCS "/schema/") + name + ".schema.json",
-                       (folder_ / (std::string(name) + ".json")).string()}),
-                  0);
-    }
+    expect_valid("trace", result.out);
+    expect_valid("analysis", analyzed.out);
 }
 
 }  // namespace

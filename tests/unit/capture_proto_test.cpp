@@ -195,6 +195,7 @@ TEST(CaptureProto, DescribesEventsAndTheRunEnd) {
     EXPECT_THAT(end, HasSubstr("program: \"on_napi_poll\"\n  count: 17\n"));
     expect_field(end, "queue_beyond", run.end.queue_beyond);
     expect_field(end, "napi_beyond", run.end.napi_beyond);
+    expect_field(end, "lost_pairs", run.end.lost_pairs);
     expect_field(end, "command_ran", true);
     expect_field(end, "command_exit", run.end.command_exit);
     expect_field(end, "command_signal", run.end.command_signal);

@@ -126,10 +126,10 @@ inline RunInfo run_info(std::uint64_t seed) {
 
 inline RunEnd run_end(std::uint64_t seed) {
     RunEnd r;
-    auto& [end_ns, reason, program_misses, queue_beyond, napi_beyond, command_ran, command_exit,
-           command_signal, recorder_cpu_ns] = r;
-    Filler(seed).fill(end_ns, reason, queue_beyond, napi_beyond, command_ran, command_exit,
-                      command_signal, recorder_cpu_ns);
+    auto& [end_ns, reason, program_misses, queue_beyond, napi_beyond, lost_pairs, command_ran,
+           command_exit, command_signal, recorder_cpu_ns] = r;
+    Filler(seed).fill(end_ns, reason, queue_beyond, napi_beyond, lost_pairs, command_ran,
+                      command_exit, command_signal, recorder_cpu_ns);
     program_misses = {{"on_net_dev_xmit", 0}, {"on_napi_poll", 17}};
     return r;
 }

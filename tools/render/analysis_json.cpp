@@ -217,6 +217,7 @@ Json not_seen_json(const NotSeen& seen) {
             {"program_misses_by_name", std::move(by_program)},
             {"queue_beyond", seen.queue_beyond},
             {"napi_beyond", seen.napi_beyond},
+            {"lost_pairs", seen.lost_pairs},
             {"windows_late", seen.windows_late},
             {"device_gone_ns", seen.device_gone_ns}};
 }
