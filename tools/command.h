@@ -30,6 +30,7 @@ using RegisterCommand = void (*)(CLI::App& app, CommandLine& line);
 void register_analyze(CLI::App& app, CommandLine& line);
 void register_demo(CLI::App& app, CommandLine& line);
 void register_doctor(CLI::App& app, CommandLine& line);
+void register_dtdiff(CLI::App& app, CommandLine& line);
 void register_trace(CLI::App& app, CommandLine& line);
 
 // Prints "ringside: <message>" and the hint on the next line, to stderr.

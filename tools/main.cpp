@@ -13,10 +13,11 @@
 namespace ringside {
 namespace {
 
-constexpr std::array<RegisterCommand, 4> kCommands{
+constexpr std::array<RegisterCommand, 5> kCommands{
     register_doctor,
     register_trace,
     register_analyze,
+    register_dtdiff,
     register_demo,
 };
 
@@ -25,6 +26,7 @@ constexpr const char* kFooter = R"(Start here:
   ringside doctor eth0                     what this kernel allows to be seen
   ringside trace eth0 -o tx.rsc -- iperf3 -c HOST
   ringside analyze tx.rsc                  on any machine, without root
+  ringside dtdiff stock.dtb mainline.dtb   what two trees tell an Ethernet controller
 
 Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 could not run.
 Each command has its own --help.)";
