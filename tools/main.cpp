@@ -14,11 +14,7 @@ namespace ringside {
 namespace {
 
 constexpr std::array<RegisterCommand, 5> kCommands{
-    register_doctor,
-    register_trace,
-    register_analyze,
-    register_dtdiff,
-    register_demo,
+    register_doctor, register_trace, register_analyze, register_dtdiff, register_demo,
 };
 
 constexpr const char* kFooter = R"(Start here:
