@@ -323,7 +323,10 @@ Status Tree::open_node(std::string_view name, std::vector<Open>& open) {
 }
 
 Status Tree::index_structure() {
-    const std::size_t expected = fdt_size_dt_struct(blob_.data()) / 16;
+    // Version 16 has no such field: whatever stands there must not decide how much memory is asked
+    // for.
+    const std::size_t expected =
+        std::min<std::size_t>(fdt_size_dt_struct(blob_.data()), blob_.size()) / 16;
     properties_.reserve(expected);
     nodes_.reserve(expected / 8);
     std::vector<Open> open;  // the path to where we are

@@ -118,6 +118,16 @@ TEST(DtTree, RefusesAPropertyThatWrapsTheOffset) {
     }
 }
 
+TEST(DtTree, ReadsVersion16WithoutBelievingItsMissingField) {
+    // The field that version 17 added would ask for gigabytes.
+    Blob blob = fixture_blob("r4s.dts");
+    fdt_set_version(blob.data(), 16);
+    fdt_set_size_dt_struct(blob.data(), 0xfffffff0U);
+    const auto loaded = load_bytes(blob, "version 16");
+    ASSERT_TRUE(loaded) << loaded.error().line();
+    EXPECT_EQ(compare(*loaded, fixture("r4s"))->raw.total, 0U);
+}
+
 TEST(DtTree, RefusesOldFormatVersions) {
     // libfdt 1.6.1 crashes on the name of this root node.
     Writer writer;
