@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An independent look at a stopped queue: a timer on every CPU reads the queue's state word again and
- * again. It knows nothing of packets, stops and wakes; the share of samples that find the queue stopped
- * is the share of time that it was stopped.
+ * An independent look at a stopped queue: run from user space again and again, it reads the queue's
+ * state word. It knows nothing of packets, stops and wakes; the share of samples that find the queue
+ * stopped is the share of time that it was stopped.
  */
 #include <linux/bpf.h>
 
@@ -27,7 +27,8 @@ int BPF_PROG(find_queue, const struct sk_buff *skb, const struct net_device *dev
 	return 0;
 }
 
-SEC("perf_event")
+/* Never attached: BPF_PROG_TEST_RUN runs it, on the CPU of the caller. */
+SEC("raw_tp")
 int sample(void *ctx)
 {
 	unsigned long state = 0;
@@ -36,8 +37,8 @@ int sample(void *ctx)
 		return 0;
 	bpf_probe_read_kernel(&state, sizeof(state),
 			      (void *)(txq + bpf_core_field_offset(struct netdev_queue, state)));
-	__sync_fetch_and_add(&samples, 1);
+	samples += 1;
 	if (state & RS_QUEUE_STATE_DRV_XOFF)
-		__sync_fetch_and_add(&stopped, 1);
+		stopped += 1;
 	return 0;
 }
