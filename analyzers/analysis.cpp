@@ -207,13 +207,15 @@ void warn_of_run(Analysis& analysis) {
                          format_share(seen.unseen_min)));
     }
     if (seen.program_misses.value_or(0) > 0 || seen.queue_beyond > 0 || seen.napi_beyond > 0 ||
-        seen.lost_pairs > 0) {
+        seen.lost_pairs > 0 || seen.ring_odd > 0) {
         warn(analysis, "events-lost", {},
              fmt::format(
-                 "{} program runs missed, {} packets lost from the table, {} packets of queues and "
-                 "{} polls of NAPI instances beyond what can be followed",
+                 "{} program runs missed, {} packets lost from the table, {} impossible ring "
+                 "indices, {} packets of queues and {} polls of NAPI instances beyond what can be "
+                 "followed",
                  format_count(seen.program_misses.value_or(0)), format_count(seen.lost_pairs),
-                 format_count(seen.queue_beyond), format_count(seen.napi_beyond)));
+                 format_count(seen.ring_odd), format_count(seen.queue_beyond),
+                 format_count(seen.napi_beyond)));
     }
     if (seen.device_gone_ns > 0) {
         warn(analysis, "device-gone", {},
@@ -362,6 +364,7 @@ NotSeen not_seen(const Run& run, const UsedPart& used, const TrafficFigures& por
         result.queue_beyond = run.end.queue_beyond;
         result.napi_beyond = run.end.napi_beyond;
         result.lost_pairs = run.end.lost_pairs;
+        result.ring_odd = run.end.ring_odd;
     }
     if (!used.windows.empty()) {
         const std::uint64_t from = used.windows.front()->start_ns;

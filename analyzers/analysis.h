@@ -119,6 +119,22 @@ struct BqlFigures {
     [[nodiscard]] bool exact() const { return inexact_windows == 0; }
 };
 
+// The ring itself, ring tier only.
+struct RingFigures {
+    std::uint64_t size = 0;  // descriptors, as last seen
+    std::uint64_t descriptors = 0;
+    double descriptors_per_packet = 0;
+    double used = 0;  // time average
+    double used_share = 0;
+    std::uint64_t used_max = 0;
+    std::uint64_t batches = 0;
+    double batch_descriptors = 0;  // average of a batch
+    std::uint64_t batch_max = 0;
+    std::uint64_t bypassed = 0;
+    std::uint64_t resets = 0;
+    std::uint64_t reset_packets = 0;
+};
+
 struct StopSummary {
     std::uint64_t count = 0;  // stops that began in the used part
     std::uint64_t stopped_ns = 0;
@@ -153,7 +169,8 @@ struct Trust {
 struct QueueFigures {
     std::uint32_t queue = 0;
     TrafficFigures traffic;
-    std::optional<BqlFigures> bql;  // absent: the driver does not report to BQL
+    std::optional<RingFigures> ring;  // absent in the skb tier
+    std::optional<BqlFigures> bql;    // absent: the driver does not report to BQL
     StopSummary driver_stop;
     StopSummary bql_stop;
     std::uint64_t watchdogs = 0;
@@ -221,6 +238,7 @@ struct NotSeen {
     std::uint64_t queue_beyond = 0;
     std::uint64_t napi_beyond = 0;
     std::uint64_t lost_pairs = 0;  // in flight by count, but not in the table at the end
+    std::uint64_t ring_odd = 0;
     std::uint64_t windows_late = 0;
     std::uint64_t device_gone_ns = 0;
 };

@@ -233,6 +233,36 @@ std::optional<BqlFigures> bql_figures(const std::vector<Sample>& samples) {
     return figures;
 }
 
+std::optional<RingFigures> ring_figures(const std::vector<Sample>& samples, std::uint64_t packets,
+                                        std::uint64_t duration_ns) {
+    RingFigures figures;
+    double area = 0;
+    std::uint64_t taken = 0;
+    for (const Sample& sample : samples) {
+        const RingWindow& ring = sample.queue->ring;
+        figures.size = ring.size != 0 ? ring.size : figures.size;
+        figures.descriptors += ring.descriptors;
+        taken += ring.taken;
+        area += finite(ring.used_ns);
+        figures.used_max = std::max(figures.used_max, ring.used_max);
+        figures.batches += ring.batches;
+        figures.batch_max = std::max(figures.batch_max, ring.batch_max);
+        figures.bypassed += ring.bypassed;
+        figures.resets += ring.resets;
+        figures.reset_packets += ring.reset_packets;
+    }
+    if (figures.size == 0) {
+        return std::nullopt;
+    }
+    figures.used = std::max(0.0, ratio(area, static_cast<double>(duration_ns)));
+    figures.used_share = ratio(figures.used, static_cast<double>(figures.size));
+    figures.descriptors_per_packet =
+        ratio(static_cast<double>(figures.descriptors), static_cast<double>(packets));
+    figures.batch_descriptors =
+        ratio(static_cast<double>(taken), static_cast<double>(figures.batches));
+    return figures;
+}
+
 }  // namespace
 
 UsedPart used_part(const Run& run, std::uint64_t lead_in_ns) {
@@ -349,6 +379,7 @@ QueueFigures queue_figures(const UsedPart& used, std::uint32_t queue) {
         return figures;
     }
     const std::vector<Sample>& samples = found->second;
+    figures.ring = ring_figures(samples, figures.traffic.packets, used.interval.duration_ns);
     figures.bql = bql_figures(samples);
     figures.driver_stop =
         stop_summary(samples, &QueueWindow::driver_stop, used.interval.duration_ns);

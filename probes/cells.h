@@ -25,6 +25,11 @@ inline void add_step(const rs_flow& now, const rs_flow& before, rs_flow& sum) {
     add_step(now.bytes_t, before.bytes_t, sum.bytes_t);
 }
 
+inline void add_step(const rs_level& now, const rs_level& before, rs_level& sum) {
+    add_step(now.n, before.n, sum.n);
+    add_step(now.n_t, before.n_t, sum.n_t);
+}
+
 inline void add_step(std::span<const __u32> now, std::span<const __u32> before,
                      std::span<__u32> sum) {
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -44,6 +49,10 @@ inline void add_step(const rs_xmit_cell& now, const rs_xmit_cell& before, rs_xmi
     add_step(now.requeued_bytes, before.requeued_bytes, sum.requeued_bytes);
     add_step(now.returned, before.returned, sum.returned);
     add_step(now.stale, before.stale, sum.stale);
+    add_step(now.descriptors, before.descriptors, sum.descriptors);
+    add_step(now.bypassed, before.bypassed, sum.bypassed);
+    add_step(now.swallowed, before.swallowed, sum.swallowed);
+    sum.max_used = std::max(sum.max_used, now.max_used);
     sum.max_in_flight = std::max(sum.max_in_flight, now.max_in_flight);
     sum.max_bql_bytes = std::max(sum.max_bql_bytes, now.max_bql_bytes);
 }
@@ -52,6 +61,9 @@ inline void add_step(const rs_done_cell& now, const rs_done_cell& before, rs_don
     add_step(now.completed, before.completed, sum.completed);
     add_step(now.dropped, before.dropped, sum.dropped);
     add_step(now.latency_ns, before.latency_ns, sum.latency_ns);
+    add_step(now.descriptors, before.descriptors, sum.descriptors);
+    add_step(now.batches, before.batches, sum.batches);
+    sum.max_batch = std::max(sum.max_batch, now.max_batch);
     add_step(std::span(now.latency), std::span(before.latency), std::span(sum.latency));
     sum.max_latency_ns = std::max(sum.max_latency_ns, now.max_latency_ns);
     if (now.max_gap_ns > sum.max_gap_ns) {
@@ -71,10 +83,10 @@ inline void add_step(const rs_napi_cell& now, const rs_napi_cell& before, rs_nap
 }
 
 inline void clear_maxima(rs_xmit_cell& cell) {
-    cell.max_in_flight = cell.max_bql_bytes = 0;
+    cell.max_in_flight = cell.max_bql_bytes = cell.max_used = 0;
 }
 inline void clear_maxima(rs_done_cell& cell) {
-    cell.max_latency_ns = cell.max_gap_ns = cell.max_gap_end_ns = 0;
+    cell.max_latency_ns = cell.max_gap_ns = cell.max_gap_end_ns = cell.max_batch = 0;
 }
 inline void clear_maxima(rs_napi_cell& cell) {
     cell.max_gap_ns = 0;

@@ -16,7 +16,9 @@ struct RawQueue {
     rs_xmit_cell xmit{};  // counts of this window; max_* of this window
     rs_done_cell done{};
     rs_queue state{};             // as it stood when the window was read
-    std::uint64_t oldest_ns = 0;  // start of the oldest packet in the table; 0: none, or not looked
+    std::uint64_t oldest_ns = 0;  // start of the oldest packet in flight; 0: none, or not looked
+    bool has_ring = false;        // ring tier: `ring` is valid
+    rs_ring ring{};
 };
 
 struct RawNapi {

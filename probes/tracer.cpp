@@ -2,21 +2,23 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <span>
 
 #include "analyzers/histogram.h"
+#include "probes/bpf_object.h"
 #include "probes/cells.h"
-#include "txpath.skel.h"
+#include "probes/drivers.h"
+#include "probes/libbpf_log.h"
 
 namespace ringside {
 
@@ -24,14 +26,19 @@ namespace ringside {
 static_assert(sizeof(rs_flight_bucket) == 64, "one cache line");
 static_assert(sizeof(rs_control) == 24);
 static_assert(sizeof(rs_flow) == 32);
-static_assert(sizeof(rs_xmit_cell) == 192);
+static_assert(sizeof(rs_level) == 16);
+static_assert(sizeof(rs_xmit_cell) == 256);
 static_assert(offsetof(rs_xmit_cell, max_in_flight) == 160);
-static_assert(sizeof(rs_done_cell) == 3328);
-static_assert(offsetof(rs_done_cell, latency) == 96);
+static_assert(sizeof(rs_done_cell) == 3392);
+static_assert(offsetof(rs_done_cell, latency) == 128);
 static_assert(sizeof(rs_stop) == 48);
 static_assert(sizeof(rs_queue) == 256);
 static_assert(offsetof(rs_queue, finished) == 64);
 static_assert(offsetof(rs_queue, stop) == 128);
+static_assert(sizeof(rs_fifo_entry) == 32);
+static_assert(sizeof(rs_ring) == 192);
+static_assert(offsetof(rs_ring, tail) == 64);
+static_assert(sizeof(rs_layout) == 16);
 static_assert(sizeof(rs_napi_cell) == 3264);
 static_assert(sizeof(rs_stash) == 64);
 static_assert(RS_HIST_BUCKETS == kHistogramBuckets);
@@ -46,74 +53,6 @@ std::uint64_t boottime_ns() {
            static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// ---- libbpf's own messages
-// ------------------------------------------------------------------------
-
-// The last warning of libbpf is the best reason there is for a refusal. libbpf has one print
-// callback for the whole process, so this is one string for the whole process.
-class LibbpfLog {
-  public:
-    LibbpfLog() {
-        text().clear();
-        libbpf_set_print(&LibbpfLog::print);
-    }
-    [[nodiscard]] static std::string last_reason() {
-        // Verifier logs end in statistics; the line before is the verdict.
-        std::string_view log = text();
-        std::string best;
-        while (!log.empty()) {
-            const auto end = log.find('\n');
-            const std::string_view line = log.substr(0, end);
-            log = end == std::string_view::npos ? std::string_view{} : log.substr(end + 1);
-            const bool noise = line.empty() || line.starts_with("processed ") ||
-                               line.starts_with("-- ") ||
-                               line.find("failed to load object") != std::string_view::npos ||
-                               line.find("failed to load BPF skeleton") != std::string_view::npos ||
-                               line.find("BPF program load failed") != std::string_view::npos;
-            if (!noise) {
-                best = line;
-            }
-        }
-        constexpr std::string_view kPrefix = "libbpf: ";
-        if (best.starts_with(kPrefix)) {
-            best.erase(0, kPrefix.size());
-        }
-        return best;
-    }
-
-  private:
-    static std::string& text() {
-        static std::string log;
-        return log;
-    }
-    static int print(libbpf_print_level level, const char* format, va_list args) noexcept {
-        if (level != LIBBPF_WARN) {
-            return 0;
-        }
-        std::array<char, 2048> line{};
-        const int length = std::vsnprintf(line.data(), line.size(), format, args);
-        if (text().size() < 64 * 1024) {
-            text().append(line.data());
-        }
-        return length;
-    }
-};
-
-Error refused(int error_number, const std::string& what) {
-    const std::string reason = LibbpfLog::last_reason();
-    Error error =
-        Error::from_errno(error_number, reason.empty() ? what : what + " (" + reason + ")");
-    if (error_number == EPERM || error_number == EACCES) {
-        if (::geteuid() != 0) {
-            return std::move(error).hint("run as root, for example with sudo");
-        }
-        return std::move(error).hint(
-            "root alone is not enough here: a container without CAP_BPF and CAP_PERFMON, or kernel "
-            "lockdown");
-    }
-    return std::move(error).hint("see what this kernel allows with: ringside doctor");
-}
-
 // ---- the hooks
 // ------------------------------------------------------------------------------------
 
@@ -122,25 +61,24 @@ struct HookRow {
     const char* how;
     const char* gives;
     bool required;
-    bpf_program* (*program)(const txpath&);
+    const char* program;  // an object that has no program of this name does without the hook
 };
 
 constexpr std::array kHooks{
     HookRow{"net_dev_start_xmit", "tp_btf", "packets, bytes, segments per queue", true,
-            [](const txpath& s) { return s.progs.on_net_dev_start_xmit; }},
-    HookRow{"net_dev_xmit", "tp_btf", "requeues, BQL, queue stops", true,
-            [](const txpath& s) { return s.progs.on_net_dev_xmit; }},
+            "on_net_dev_start_xmit"},
+    HookRow{"net_dev_xmit", "tp_btf", "requeues, BQL, queue stops", true, "on_net_dev_xmit"},
     HookRow{"consume_skb", "raw_tp", "completion latency, packets in flight", true,
-            [](const txpath& s) { return s.progs.on_consume_skb; }},
-    HookRow{"kfree_skb", "raw_tp", "drops after the driver was called", true,
-            [](const txpath& s) { return s.progs.on_kfree_skb; }},
-    HookRow{"napi_poll", "tp_btf", "polls, work, budget, gaps", false,
-            [](const txpath& s) { return s.progs.on_napi_poll; }},
+            "on_consume_skb"},
+    HookRow{"kfree_skb", "raw_tp", "drops after the driver was called", true, "on_kfree_skb"},
+    HookRow{"napi_poll", "tp_btf", "polls, work, budget, gaps", false, "on_napi_poll"},
     HookRow{"softirq_raise", "tp_btf", "the moment a stopped queue is woken", false,
-            [](const txpath& s) { return s.progs.on_softirq_raise; }},
-    HookRow{"net_dev_xmit_timeout", "tp_btf", "TX watchdog", false,
-            [](const txpath& s) { return s.progs.on_net_dev_xmit_timeout; }},
+            "on_softirq_raise"},
+    HookRow{"net_dev_xmit_timeout", "tp_btf", "TX watchdog", false, "on_net_dev_xmit_timeout"},
 };
+
+// The ring tier sees completions in the polls.
+constexpr std::string_view kCompletionHook = "napi_poll";
 
 Hook hook_of(const HookRow& row) {
     return {.name = row.tracepoint,
@@ -167,22 +105,14 @@ Status check_kernel() {
 // ---- reading
 // ---------------------------------------------------------------------------------------
 
-Result<MappedCells> map_cells(const bpf_map* map, std::size_t bytes) {
-    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::size_t whole = (bytes + page - 1) / page * page;
-    void* at = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-    if (at == MAP_FAILED) {
-        return fail(Error::from_errno(errno, std::string("cannot map ") + bpf_map__name(map)));
-    }
-    return MappedCells(at, whole);
-}
-
-// A queue's shared state: two equal reads in a row, so that no update lies between its fields.
-rs_queue read_queue(const rs_queue& live) {
-    rs_queue first = live;
+// State that the kernel writes meanwhile: two equal reads in a row, so that no update lies between
+// its fields.
+template <class State>
+State read_steady(const State& live) {
+    State first = live;
     for (int tries = 0; tries < 16; ++tries) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        const rs_queue second = live;
+        const State second = live;
         if (std::memcmp(&first, &second, sizeof first) == 0) {
             break;
         }
@@ -194,29 +124,44 @@ rs_queue read_queue(const rs_queue& live) {
 }  // namespace
 
 struct Tracer::Impl {
-    ~Impl() {
-        for (bpf_link* link : links) {
-            bpf_link__destroy(link);
-        }
-        txpath::destroy(skeleton);
-    }
+    Impl() = default;
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl() { detach(); }
 
-    txpath* skeleton = nullptr;
+    std::string tier;
+    std::string tier_why;
+    std::optional<BpfObject> object;
     std::vector<bpf_link*> links;
     std::vector<Hook> hooks;
     unsigned num_queues = 0;
     unsigned num_cpus = 0;
+    unsigned fifo_size = 0;
     std::uint64_t start_ns = 0;
     std::uint64_t window_start_ns = 0;
+
+    // Shared with the programs.
+    rs_control* control = nullptr;
+    rs_trouble* trouble = nullptr;
+    std::span<rs_queue> queues;
+    std::span<rs_napi> napi_keys;
+    std::span<rs_flight_bucket> flight;  // skb tier
+    std::span<rs_ring> rings;            // ring tier
     MappedCells xmit_memory;
     MappedCells done_memory;
+    MappedCells fifo_memory;
     CellReader<rs_xmit_cell> xmit;
     CellReader<rs_done_cell> done;
     CellReader<rs_napi_cell> napi;
 
-    Status load(const TracerOptions& options, const std::vector<Hook>& wanted);
+    Status load(const TracerOptions& options, const char* name, std::span<const std::byte> elf,
+                const std::vector<Hook>& wanted);
+    Status load_skb_tier(const TracerOptions& options);
+    Status load_ring_tier(const TracerOptions& options);
+    Status load_best(const TracerOptions& options);
     Status attach();
     Status map();
+    void detach();
     void read_queues(unsigned slot, RawWindow& window);
     void read_napis(unsigned slot, RawWindow& window);
     struct TableRow {
@@ -225,8 +170,10 @@ struct Tracer::Impl {
     };
     using Table = std::array<TableRow, RS_MAX_QUEUES>;
     [[nodiscard]] Table read_flight() const;
+    [[nodiscard]] std::uint64_t oldest_in_ring(unsigned queue) const;
     void look_at_flight(RawWindow& window, bool all);
     [[nodiscard]] std::uint64_t count_lost_pairs() const;
+    void empty_rings(std::uint64_t now_ns);
 };
 
 bool Tracer::built_in() {
@@ -238,6 +185,12 @@ Tracer::Tracer(Tracer&&) noexcept = default;
 Tracer& Tracer::operator=(Tracer&&) noexcept = default;
 Tracer::~Tracer() = default;
 
+const std::string& Tracer::tier() const {
+    return impl_->tier;
+}
+const std::string& Tracer::tier_why() const {
+    return impl_->tier_why;
+}
 const std::vector<Hook>& Tracer::hooks() const {
     return impl_->hooks;
 }
@@ -245,106 +198,261 @@ std::uint64_t Tracer::start_ns() const {
     return impl_->start_ns;
 }
 
-Status Tracer::Impl::load(const TracerOptions& options, const std::vector<Hook>& wanted) {
-    skeleton = txpath::open();
-    if (skeleton == nullptr) {
-        return fail(refused(errno, "cannot open the BPF programs"));
+Status Tracer::Impl::load(const TracerOptions& options, const char* name,
+                          std::span<const std::byte> elf, const std::vector<Hook>& wanted) {
+    Result<BpfObject> opened = BpfObject::open(name, elf);
+    if (!opened) {
+        return fail(opened.error());
     }
+    object.emplace(std::move(*opened));
     num_queues = std::clamp(options.num_queues, 1U, static_cast<unsigned>(RS_MAX_QUEUES));
     num_cpus = static_cast<unsigned>(std::max(1, libbpf_num_possible_cpus()));
-    skeleton->rodata->rs_num_queues = num_queues;
-    skeleton->rodata->rs_num_cpus = num_cpus;
-    const unsigned cells = RS_SLOTS * num_queues * num_cpus;
-    bpf_map__set_max_entries(skeleton->maps.xmit_cells, cells);
-    bpf_map__set_max_entries(skeleton->maps.done_cells, cells);
-    bpf_map__set_max_entries(skeleton->maps.stashes, num_cpus);
-    for (std::size_t i = 0; i < kHooks.size(); ++i) {
-        bpf_program__set_autoload(kHooks[i].program(*skeleton), wanted[i].how != "-");
+    // As many places as `ethtool -G` could ever give the ring.
+    fifo_size = std::bit_ceil(std::clamp(options.ring_size_max, 1024U, unsigned{RS_FIFO_MAX}));
+    object->set_constant("rs_num_queues", num_queues);
+    object->set_constant("rs_num_cpus", num_cpus);
+    object->set_constant("rs_fifo_size", fifo_size);
+    const std::size_t cells = std::size_t{RS_SLOTS} * num_queues * num_cpus;
+    object->set_map_entries("xmit_cells", cells);
+    object->set_map_entries("done_cells", cells);
+    object->set_map_entries("stashes", num_cpus);
+    object->set_map_entries("fifos", std::size_t{num_queues} * fifo_size);
+    for (const Hook& hook : wanted) {
+        const auto* const row = std::find_if(kHooks.begin(), kHooks.end(), [&](const HookRow& r) {
+            return hook.name == r.tracepoint;
+        });
+        object->set_autoload(row->program, hook.how != "-");
     }
-    if (const int error = txpath::load(skeleton); error != 0) {
-        return fail(refused(-error, "the kernel refused the BPF programs"));
+    if (Status ok = object->load(); !ok) {
+        return ok;
     }
     hooks = wanted;
     return {};
 }
 
 Status Tracer::Impl::attach() {
-    for (std::size_t i = 0; i < kHooks.size(); ++i) {
-        if (hooks[i].how == "-") {
+    for (Hook& hook : hooks) {
+        if (hook.how == "-") {
             continue;
         }
-        bpf_link* link = bpf_program__attach(kHooks[i].program(*skeleton));
+        const auto* const row = std::find_if(kHooks.begin(), kHooks.end(), [&](const HookRow& r) {
+            return hook.name == r.tracepoint;
+        });
+        bpf_link* link = bpf_program__attach(object->program(row->program));
         if (link != nullptr) {
             links.push_back(link);
             continue;
         }
-        const Error error = refused(errno, "cannot attach to the tracepoint " + hooks[i].name);
-        if (hooks[i].required) {
+        const Error error = refused(errno, "cannot attach to the tracepoint " + hook.name);
+        if (hook.required) {
             return fail(error);
         }
-        mark_absent(hooks[i], error.message());
+        mark_absent(hook, error.message());
     }
     return {};
 }
 
+void Tracer::Impl::detach() {
+    for (bpf_link* link : links) {
+        bpf_link__destroy(link);
+    }
+    links.clear();
+}
+
 Status Tracer::Impl::map() {
     const std::size_t cells = std::size_t{RS_SLOTS} * num_queues * num_cpus;
-    Result<MappedCells> xmit_live =
-        map_cells(skeleton->maps.xmit_cells, cells * sizeof(rs_xmit_cell));
-    if (!xmit_live) {
-        return fail(xmit_live.error());
+    const auto take = [this](const char* name, std::size_t bytes, MappedCells& memory) -> Status {
+        Result<MappedCells> mapped = object->map_memory(name, bytes);
+        if (!mapped) {
+            return fail(mapped.error());
+        }
+        memory = std::move(*mapped);
+        return {};
+    };
+    if (Status ok = take("xmit_cells", cells * sizeof(rs_xmit_cell), xmit_memory); !ok) {
+        return ok;
     }
-    Result<MappedCells> done_live =
-        map_cells(skeleton->maps.done_cells, cells * sizeof(rs_done_cell));
-    if (!done_live) {
-        return fail(done_live.error());
+    if (Status ok = take("done_cells", cells * sizeof(rs_done_cell), done_memory); !ok) {
+        return ok;
     }
-    xmit_memory = std::move(*xmit_live);
-    done_memory = std::move(*done_live);
     xmit = CellReader(xmit_memory.as<rs_xmit_cell>(cells));
     done = CellReader(done_memory.as<rs_done_cell>(cells));
-    napi = CellReader(std::span<rs_napi_cell>(skeleton->bss->napi_cells));
+    using NapiCells = rs_napi_cell[RS_SLOTS * RS_MAX_NAPI];
+    using Queues = rs_queue[RS_MAX_QUEUES];
+    using Napis = rs_napi[RS_MAX_NAPI];
+    auto* napi_cells = object->variable<NapiCells>("napi_cells");
+    auto* all_queues = object->variable<Queues>("queues");
+    auto* all_napis = object->variable<Napis>("napis");
+    control = object->variable<rs_control>("control");
+    trouble = object->variable<rs_trouble>("trouble");
+    if (napi_cells == nullptr || all_queues == nullptr || all_napis == nullptr ||
+        control == nullptr || trouble == nullptr) {
+        return fail(Error(ErrorCode::kUnsupported, "the BPF object lacks a variable"));
+    }
+    napi = CellReader(std::span<rs_napi_cell>(*napi_cells));
+    queues = *all_queues;
+    napi_keys = *all_napis;
+    if (auto* table = object->variable<rs_flight_bucket[RS_FLIGHT_BUCKETS]>("flight")) {
+        flight = *table;
+    }
+    if (auto* all_rings = object->variable<rs_ring[RS_MAX_QUEUES]>("rings")) {
+        rings = *all_rings;
+        return take("fifos", std::size_t{num_queues} * fifo_size * sizeof(rs_fifo_entry),
+                    fifo_memory);
+    }
     return {};
 }
 
 namespace {
 
-std::vector<Hook> all_hooks() {
+// The hooks of an object with these programs.
+std::vector<Hook> all_hooks(bool ring) {
     std::vector<Hook> hooks;
     for (const HookRow& row : kHooks) {
+        const bool by_skb = std::string_view(row.how) == "raw_tp";
+        if (ring && by_skb) {
+            continue;
+        }
         hooks.push_back(hook_of(row));
+        if (ring && hooks.back().name == kCompletionHook) {
+            hooks.back().gives = "completion latency, ring use, polls";
+            hooks.back().required = true;
+        }
     }
     return hooks;
 }
 
+Error no_ring(const std::string& driver, const std::string& why) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "no ring tier for " + (driver.empty() ? "a driver without a name" : driver) + ": " + why);
+}
+
+// Asks a small program what relocation has found.
+Result<RingLayout> read_layout(const DriverRow& row) {
+    const LibbpfLog log;
+    Result<BpfObject> object = BpfObject::open(row.object, row.elf());
+    if (!object) {
+        return fail(object.error());
+    }
+    for (const HookRow& hook : kHooks) {
+        object->set_autoload(hook.program, false);
+    }
+    if (Status ok = object->load(); !ok) {
+        return fail(ok.error());
+    }
+    LIBBPF_OPTS(bpf_test_run_opts, options);
+    const auto* layout = object->variable<rs_layout>("layout");
+    if (layout == nullptr ||
+        bpf_prog_test_run_opts(bpf_program__fd(object->program("on_layout")), &options) != 0) {
+        return fail(Error::from_errno(errno, "cannot ask the kernel for its layout"));
+    }
+    if (layout->found == 0) {
+        return fail(Error(ErrorCode::kUnsupported,
+                          "this kernel's BTF has no layout of the driver that is known here (a "
+                          "module without BTF, or another version)"));
+    }
+    return RingLayout{layout->head_offset, layout->tail_offset, layout->stride};
+}
+
 }  // namespace
+
+Result<RingLayout> Tracer::try_ring(const std::string& driver) {
+    if (Status ok = check_kernel(); !ok) {
+        return fail(ok.error());
+    }
+    const DriverRow* row = find_driver(driver);
+    if (row == nullptr) {
+        return fail(no_ring(driver, "its ring is not known here"));
+    }
+    const Result<RingLayout> layout = read_layout(*row);
+    if (!layout) {
+        return fail(no_ring(driver, layout.error().message()));
+    }
+    const LibbpfLog log;
+    Impl impl;
+    if (Status ok = impl.load({}, row->object, row->elf(), all_hooks(true)); !ok) {
+        return fail(no_ring(driver, ok.error().message()));
+    }
+    return layout;
+}
 
 Result<std::vector<Hook>> Tracer::try_hooks() {
     if (Status ok = check_kernel(); !ok) {
         return fail(ok.error());
     }
-    std::vector<Hook> result;
-    for (std::size_t i = 0; i < kHooks.size(); ++i) {
-        std::vector<Hook> one = all_hooks();
+    std::vector<Hook> result = all_hooks(false);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        std::vector<Hook> one = result;
         for (std::size_t other = 0; other < one.size(); ++other) {
             if (other != i) {
                 one[other].how = "-";
                 one[other].required = false;
             }
         }
+        one[i] = hook_of(kHooks[i]);
         const LibbpfLog log;
         Impl impl;
-        Status ok = impl.load({}, one);
+        Status ok = impl.load({}, "txpath", skb_tier_elf(), one);
         if (ok) {
             impl.hooks[i].required = true;
             ok = impl.attach();
         }
-        result.push_back(hook_of(kHooks[i]));
         if (!ok) {
-            mark_absent(result.back(), ok.error().message());
+            mark_absent(result[i], ok.error().message());
         }
     }
     return result;
+}
+
+Status Tracer::Impl::load_skb_tier(const TracerOptions& options) {
+    Status ok = load(options, "txpath", skb_tier_elf(), all_hooks(false));
+    if (ok || ok.error().code() == ErrorCode::kNoRights) {
+        return ok;
+    }
+    // One hook that this kernel does not know fails the whole load: find out which.
+    Result<std::vector<Hook>> tried = try_hooks();
+    if (!tried) {
+        return fail(tried.error());
+    }
+    for (const Hook& hook : *tried) {
+        if (hook.required && hook.how == "-") {
+            return fail(Error(ErrorCode::kUnsupported, "tracepoint " + hook.name + ": " + hook.why)
+                            .hint("see what this kernel allows with: ringside doctor"));
+        }
+    }
+    return load(options, "txpath", skb_tier_elf(), *tried);
+}
+
+Status Tracer::Impl::load_ring_tier(const TracerOptions& options) {
+    const DriverRow* row = find_driver(options.driver);
+    if (row == nullptr) {
+        return fail(no_ring(options.driver, "its ring is not known here"));
+    }
+    Status ok = load(options, row->object, row->elf(), all_hooks(true));
+    if (ok || ok.error().code() == ErrorCode::kNoRights) {
+        return ok;
+    }
+    // The verifier's words about a field that does not exist help nobody: say what is missing.
+    const Result<RingLayout> layout = read_layout(*row);
+    return fail(no_ring(options.driver, (layout ? ok.error() : layout.error()).message()));
+}
+
+Status Tracer::Impl::load_best(const TracerOptions& options) {
+    tier = "ring";
+    tier_why = "the ring of " + options.driver + " can be read";
+    if (options.tier != TierChoice::kSkb) {
+        Status ok = load_ring_tier(options);
+        if (ok || options.tier == TierChoice::kRing || ok.error().code() == ErrorCode::kNoRights) {
+            return ok;
+        }
+        tier_why = ok.error().message();
+    } else {
+        tier_why = "asked for";
+    }
+    tier = "skb";
+    object.reset();
+    return load_skb_tier(options);
 }
 
 Result<Tracer> Tracer::start(const TracerOptions& options) {
@@ -353,48 +461,58 @@ Result<Tracer> Tracer::start(const TracerOptions& options) {
     }
     const LibbpfLog log;
     auto impl = std::make_unique<Impl>();
-    Status ok = impl->load(options, all_hooks());
-    if (!ok && ok.error().code() != ErrorCode::kNoRights) {
-        // One hook that this kernel does not know fails the whole load: find out which.
-        Result<std::vector<Hook>> hooks = try_hooks();
-        if (!hooks) {
-            return fail(hooks.error());
-        }
-        for (const Hook& hook : *hooks) {
-            if (hook.required && hook.how == "-") {
-                return fail(
-                    Error(ErrorCode::kUnsupported, "tracepoint " + hook.name + ": " + hook.why)
-                        .hint("see what this kernel allows with: ringside doctor"));
-            }
-        }
-        impl = std::make_unique<Impl>();
-        ok = impl->load(options, *hooks);
-    }
+    Status ok = impl->load_best(options);
     if (!ok) {
         return fail(ok.error());
     }
     if (ok = impl->map(); !ok) {
         return fail(ok.error());
     }
-    impl->skeleton->bss->control.netns_inum = options.netns_inum;
+    impl->control->netns_inum = options.netns_inum;
     if (ok = impl->attach(); !ok) {
         return fail(ok.error());
     }
     // Only now: a packet that is sent while some hooks are attached and others not would be seen to
     // start and never to end.
-    impl->skeleton->bss->control.ifindex = options.ifindex;
+    impl->control->ifindex = options.ifindex;
     impl->start_ns = boottime_ns();
     impl->window_start_ns = impl->start_ns;
     return Tracer(std::move(impl));
 }
 
+// The rings of a device that is gone: what was in them will never complete.
+void Tracer::Impl::empty_rings(std::uint64_t now_ns) {
+    for (unsigned q = 0; q < rings.size(); ++q) {
+        rs_ring& ring = rings[q];
+        if (ring.ready == 0) {
+            continue;
+        }
+        const auto entries = fifo_memory.as<rs_fifo_entry>(std::size_t{num_queues} * fifo_size);
+        for (; ring.fifo_out != ring.fifo_in; ++ring.fifo_out) {
+            const rs_fifo_entry& entry =
+                entries[std::size_t{q} * fifo_size + (ring.fifo_out & (fifo_size - 1))];
+            ring.lost.packets += 1;
+            ring.lost.packets_t += now_ns;
+            ring.lost.bytes += entry.len;
+            ring.lost.bytes_t += entry.len * now_ns;
+            queues[q].finished += 1;
+        }
+        const __u32 left = ring.head - ring.tail;
+        ring.lost_descriptors.n += left;
+        ring.lost_descriptors.n_t += left * now_ns;
+        ring.tail = ring.head;
+        ring.ready = 0;
+    }
+}
+
 void Tracer::retarget(unsigned ifindex) {
-    auto& bss = *impl_->skeleton->bss;
-    bss.control.ifindex = 0;
+    rs_control& control = *impl_->control;
+    control.ifindex = 0;
     // The programs of the old device are through within microseconds.
     ::usleep(1000);
     const std::uint64_t now = boottime_ns();
-    for (rs_queue& queue : bss.queues) {
+    impl_->empty_rings(now);
+    for (rs_queue& queue : impl_->queues) {
         queue.txq = 0;
         queue.bql_seen = 0;
         // What BQL had in flight went with the device.
@@ -407,17 +525,17 @@ void Tracer::retarget(unsigned ifindex) {
             }
         }
     }
-    for (rs_napi& napi : bss.napis) {
+    for (rs_napi& napi : impl_->napi_keys) {
         napi.key = 0;
         napi.last_ns = 0;
     }
-    bss.control.device = 0;
-    bss.control.ifindex = ifindex;
+    control.device = 0;
+    control.ifindex = ifindex;
 }
 
 void Tracer::Impl::read_queues(unsigned slot, RawWindow& window) {
     for (unsigned q = 0; q < num_queues; ++q) {
-        const rs_queue& live = skeleton->bss->queues[q];
+        const rs_queue& live = queues[q];
         if (live.started == 0 && live.txq == 0) {
             continue;
         }
@@ -428,13 +546,17 @@ void Tracer::Impl::read_queues(unsigned slot, RawWindow& window) {
             xmit.read(index, queue.xmit);
             done.read(index, queue.done);
         }
-        queue.state = read_queue(live);
+        queue.state = read_steady(live);
+        if (!rings.empty()) {
+            queue.has_ring = true;
+            queue.ring = read_steady(rings[q]);
+        }
         window.queues.push_back(queue);
     }
 }
 
 void Tracer::Impl::read_napis(unsigned slot, RawWindow& window) {
-    for (unsigned i = 0; i < RS_MAX_NAPI && skeleton->bss->napis[i].key != 0; ++i) {
+    for (unsigned i = 0; i < napi_keys.size() && napi_keys[i].key != 0; ++i) {
         RawNapi raw;
         raw.instance = i;
         napi.read(std::size_t{slot} * RS_MAX_NAPI + i, raw.cell);
@@ -445,7 +567,7 @@ void Tracer::Impl::read_napis(unsigned slot, RawWindow& window) {
 // Packets of each queue in the flight table, and the start of the oldest.
 Tracer::Impl::Table Tracer::Impl::read_flight() const {
     Table table{};
-    for (const rs_flight_bucket& bucket : skeleton->bss->flight) {
+    for (const rs_flight_bucket& bucket : flight) {
         for (unsigned way = 0; way < RS_FLIGHT_WAYS; ++way) {
             if (bucket.key[way] == 0) {
                 continue;
@@ -471,18 +593,32 @@ void Tracer::Impl::look_at_flight(RawWindow& window, bool all) {
     const Table table = read_flight();
     for (RawQueue& queue : window.queues) {
         if (wanted(queue)) {
-            queue.oldest_ns = table[queue.queue].oldest_ns;
+            queue.oldest_ns =
+                rings.empty() ? table[queue.queue].oldest_ns : oldest_in_ring(queue.queue);
         }
     }
+}
+
+// Start of the packet at the front; 0 when nothing is in flight.
+std::uint64_t Tracer::Impl::oldest_in_ring(unsigned queue) const {
+    const rs_ring& ring = rings[queue];
+    if (ring.fifo_in == ring.fifo_out) {
+        return 0;
+    }
+    const auto entries = fifo_memory.as<rs_fifo_entry>(std::size_t{num_queues} * fifo_size);
+    return entries[std::size_t{queue} * fifo_size + (ring.fifo_out & (fifo_size - 1))].start_ns;
 }
 
 // The counts of packets in flight against the table that holds them. Nothing is sent any more;
 // packets may still leave, so the table is compared only when the counts stood still while it was
 // read.
 std::uint64_t Tracer::Impl::count_lost_pairs() const {
+    if (flight.empty()) {
+        return 0;  // a ring loses nothing unseen: see rs_ring.lost
+    }
     const auto in_flight = [this] {
         std::uint64_t sum = 0;
-        for (const rs_queue& queue : skeleton->bss->queues) {
+        for (const rs_queue& queue : queues) {
             sum += queue.started - queue.finished;
         }
         return sum;
@@ -504,7 +640,7 @@ std::uint64_t Tracer::Impl::count_lost_pairs() const {
 }
 
 RawWindow Tracer::end_window(bool look) {
-    rs_control& control = impl_->skeleton->bss->control;
+    rs_control& control = *impl_->control;
     const unsigned closed = control.slot;
     RawWindow window;
     window.start_ns = impl_->window_start_ns;
@@ -522,23 +658,22 @@ RawWindow Tracer::end_window(bool look) {
 
 TracerEnd Tracer::finish() {
     TracerEnd end;
-    impl_->skeleton->bss->control.ifindex = 0;
+    impl_->control->ifindex = 0;
     ::usleep(1000);
     end.lost_pairs = impl_->count_lost_pairs();
     for (const HookRow& row : kHooks) {
+        const bpf_program* program = impl_->object->program(row.program);
         bpf_prog_info info{};
         __u32 size = sizeof info;
-        const int fd = bpf_program__fd(row.program(*impl_->skeleton));
+        const int fd = program == nullptr ? -1 : bpf_program__fd(program);
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0) {
             end.program_misses.emplace_back(row.tracepoint, info.recursion_misses);
         }
     }
-    for (bpf_link* link : impl_->links) {
-        bpf_link__destroy(link);
-    }
-    impl_->links.clear();
-    end.queue_beyond = impl_->skeleton->bss->trouble.queue_beyond;
-    end.napi_beyond = impl_->skeleton->bss->trouble.napi_beyond;
+    impl_->detach();
+    end.queue_beyond = impl_->trouble->queue_beyond;
+    end.napi_beyond = impl_->trouble->napi_beyond;
+    end.ring_odd = impl_->trouble->ring_odd;
     return end;
 }
 

@@ -26,6 +26,9 @@ Tracer::~Tracer() = default;
 Result<Tracer> Tracer::start(const TracerOptions& /*options*/) {
     return fail(absent());
 }
+Result<RingLayout> Tracer::try_ring(const std::string& /*driver*/) {
+    return fail(absent());
+}
 Result<std::vector<Hook>> Tracer::try_hooks() {
     return fail(absent());
 }
@@ -34,6 +37,13 @@ Result<std::vector<Hook>> Tracer::try_hooks() {
 const std::vector<Hook>& Tracer::hooks() const {
     static const std::vector<Hook> none;
     return none;
+}
+const std::string& Tracer::tier() const {
+    static const std::string none;
+    return none;
+}
+const std::string& Tracer::tier_why() const {
+    return tier();
 }
 std::uint64_t Tracer::start_ns() const {
     return 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "probes/cells.h"
+
 namespace ringside {
 
 namespace {
@@ -67,6 +69,34 @@ void WindowBuilder::build_bql(const rs_queue& raw, Totals& totals, std::uint64_t
                                                 raw.bql_in_last - raw.bql_out_last;
 }
 
+RingWindow WindowBuilder::build_ring(const RawQueue& raw, Totals& totals, std::uint64_t end_ns) {
+    RingWindow ring;
+    ring.size = raw.ring.size;
+    ring.descriptors = raw.xmit.descriptors.n;
+    ring.taken = raw.done.descriptors.n;
+    ring.batches = raw.done.batches;
+    ring.batch_max = raw.done.max_batch;
+    ring.bypassed = raw.xmit.bypassed;
+    ring.resets = raw.ring.epoch - totals.resets;
+    ring.reset_packets = raw.ring.lost.packets - totals.lost.packets;
+    totals.resets = raw.ring.epoch;
+
+    Level& level = totals.descriptors;
+    const std::int64_t used_start = level.value();
+    level.in += raw.xmit.descriptors.n;
+    level.in_t += raw.xmit.descriptors.n_t;
+    level.out += raw.done.descriptors.n + (raw.ring.lost_descriptors.n - totals.lost_descriptors.n);
+    level.out_t +=
+        raw.done.descriptors.n_t + (raw.ring.lost_descriptors.n_t - totals.lost_descriptors.n_t);
+    totals.lost_descriptors = raw.ring.lost_descriptors;
+    ring.used_end = level.value();
+    ring.used_max = std::max<std::uint64_t>(
+        raw.xmit.max_used,
+        static_cast<std::uint64_t>(std::max({std::int64_t{0}, used_start, ring.used_end})));
+    ring.used_ns = level.step(end_ns);
+    return ring;
+}
+
 QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns) {
     Totals& totals = totals_[raw.queue];
     const rs_xmit_cell& xmit = raw.xmit;
@@ -79,7 +109,10 @@ QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns
     totals.packets.in_t += xmit.sent.packets_t;
     totals.bytes.in += xmit.sent.bytes;
     totals.bytes.in_t += xmit.sent.bytes_t;
-    for (const rs_flow* out : {&xmit.returned, &xmit.stale, &done.completed, &done.dropped}) {
+    rs_flow lost{};  // in this window
+    add_step(raw.ring.lost, totals.lost, lost);
+    for (const rs_flow* out : {&xmit.returned, &xmit.stale, &done.completed, &done.dropped,
+                               static_cast<const rs_flow*>(&lost)}) {
         totals.packets.out += out->packets;
         totals.packets.out_t += out->packets_t;
         totals.bytes.out += out->bytes;
@@ -87,6 +120,10 @@ QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns
     }
 
     QueueWindow window;
+    if (raw.has_ring) {
+        window.ring = build_ring(raw, totals, end_ns);
+        totals.lost = raw.ring.lost;
+    }
     window.queue = raw.queue;
     window.packets = xmit.packets;
     window.bytes = xmit.bytes;
@@ -97,7 +134,7 @@ QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns
     window.errors = xmit.errors;
     window.completed = done.completed.packets;
     window.completed_bytes = done.completed.bytes;
-    window.dropped = done.dropped.packets;
+    window.dropped = done.dropped.packets + xmit.swallowed;
     window.unpaired = xmit.unpaired;
     window.missed = xmit.stale.packets;
     // The programs see a maximum only when they transmit: packets that just wait count too.

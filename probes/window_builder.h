@@ -31,13 +31,17 @@ class WindowBuilder {
         std::uint64_t stopped_ns = 0;
     };
     struct Totals {
-        Level packets, bytes, bql;
+        Level packets, bytes, bql, descriptors;
+        std::uint32_t resets = 0;
+        rs_flow lost{};
+        rs_level lost_descriptors{};
         Stop stop[RS_STOP_REASONS];
         std::uint32_t watchdogs = 0;
     };
 
     QueueWindow build_queue(const RawQueue& raw, std::uint64_t end_ns);
     static StopFigures build_stop(const rs_stop& raw, Stop& before, std::uint64_t end_ns);
+    static RingWindow build_ring(const RawQueue& raw, Totals& totals, std::uint64_t end_ns);
     static void build_bql(const rs_queue& raw, Totals& totals, std::uint64_t end_ns,
                           QueueWindow& window);
 

@@ -99,9 +99,11 @@ Status enter_private_network() {
         return fail(
             Error::from_errno(errno, "cannot make a network namespace").hint("run as root"));
     }
-    // Nothing mounted here may show up outside.
-    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-        return fail(Error::from_errno(errno, "cannot make the mounts private"));
+    // Nothing mounted here may show up outside. In a chroot "/" is no mount, but /sys is.
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 &&
+        ::mount("none", "/sys", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+        return fail(Error::from_errno(errno, "cannot make the mounts private")
+                        .hint("in a chroot, mount /proc and /sys first"));
     }
     // A mount of sysfs shows the network devices of the namespace in which it was made.
     if (::mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,12 +36,14 @@ struct Diagnosis {
     bool btf = false;
     std::string lockdown;
     std::vector<Tier> tiers;
+    std::string ring_layout;  // where the driver keeps its indices; empty without a ring tier
     std::vector<Hook> hooks;
     std::string hooks_problem;
     std::string hint;
 
     [[nodiscard]] bool can_trace() const {
-        return tiers.front().available && interface_problem.empty();
+        return interface_problem.empty() &&
+               std::any_of(tiers.begin(), tiers.end(), [](const Tier& t) { return t.available; });
     }
 };
 
@@ -83,6 +86,27 @@ Status look_at_interface(const std::string& name, Diagnosis& diagnosis) {
     diagnosis.link = link_text(found->name);
     diagnosis.interface = std::move(*found);
     return {};
+}
+
+void look_at_ring(Diagnosis& diagnosis) {
+    Tier ring{.name = "ring",
+              .available = false,
+              .gives = "descriptors in use, latency by ring index, batches, resets",
+              .why = {}};
+    if (!diagnosis.interface) {
+        ring.why = "depends on the driver: name an interface";
+    } else if (const Result<RingLayout> layout = Tracer::try_ring(diagnosis.interface->driver);
+               layout) {
+        ring.available = true;
+        diagnosis.ring_layout =
+            fmt::format("head at {}, tail at {}", layout->head_offset, layout->tail_offset);
+        if (layout->stride != 0) {
+            diagnosis.ring_layout += fmt::format(", {} bytes to the next queue", layout->stride);
+        }
+    } else {
+        ring.why = layout.error().message();
+    }
+    diagnosis.tiers.push_back(std::move(ring));
 }
 
 void look_at_hooks(Diagnosis& diagnosis) {
@@ -135,6 +159,10 @@ std::string render_text(const Diagnosis& d, const GlobalOptions& global) {
         text += fmt::format("{:<10}{:<12}{}\n", tier.name, tier.available ? "yes" : "no",
                             tier.available ? tier.gives : tier.why);
     }
+    if (!d.ring_layout.empty()) {
+        text += fmt::format("\nring of {}: {} (bytes in its private data)\n",
+                            clean(d.interface->driver), d.ring_layout);
+    }
     if (!d.hooks.empty()) {
         text +=
             fmt::format("\n{:<22}{:<8}{:<10}{}\n", "hook", "how", "needed", "gives, or why not");
@@ -164,6 +192,7 @@ std::string render_json(const Diagnosis& d) {
                      {"live_tracing_built", Tracer::built_in()},
                      {"interface", nullptr},
                      {"tiers", Json::array()},
+                     {"ring_layout", d.ring_layout.empty() ? Json() : Json(d.ring_layout)},
                      {"hooks", Json::array()},
                      {"hint", d.hint}};
     if (d.interface) {
@@ -206,6 +235,7 @@ Result<ExitCode> run_doctor(const std::string& interface, const GlobalOptions& g
     const Sysroot root;
     diagnosis.btf = root.exists("/sys/kernel/btf/vmlinux");
     diagnosis.lockdown = lockdown_mode(root);
+    look_at_ring(diagnosis);
     look_at_hooks(diagnosis);
     if (Status ok =
             print_result(global.json ? render_json(diagnosis) : render_text(diagnosis, global));

@@ -15,6 +15,7 @@
 #include "analyzers/base/unique_fd.h"
 #include "analyzers/base/units.h"
 #include "analyzers/capture/writer.h"
+#include "probes/host/ethtool.h"
 #include "probes/host/facts.h"
 #include "probes/host/interface.h"
 #include "probes/host/link_monitor.h"
@@ -106,6 +107,16 @@ unsigned queues_to_watch(const Interface& interface) {
     return std::max({interface.num_tx_queues, interface.real_tx_queues, 1U});
 }
 
+// What `ethtool -G` could set during the run; 0: the driver does not say.
+unsigned ring_size_max(const std::string& name) {
+    const Result<Ethtool> ethtool = Ethtool::open(name);
+    if (!ethtool) {
+        return 0;
+    }
+    const auto ring = ethtool->rings();
+    return ring ? ring->tx_max : 0;
+}
+
 class Recorder {
   public:
     Recorder(const RecordOptions& options, RecordObserver& observer)
@@ -181,8 +192,6 @@ Status Recorder::begin() {
     RunInfo info;
     info.tool_version = RINGSIDE_VERSION;
     info.interface = interface_.name;
-    info.tier = "skb";
-    info.tier_why = "the only tier of this version";
     info.command = options_.command;
     info.window_ns = options_.window_ns;
     info.num_queues = std::max(1U, interface_.real_tx_queues);
@@ -190,7 +199,10 @@ Status Recorder::begin() {
 
     Result<Tracer> tracer = Tracer::start({.ifindex = interface_.ifindex,
                                            .netns_inum = interface_.netns_inum,
-                                           .num_queues = queues_to_watch(interface_)});
+                                           .num_queues = queues_to_watch(interface_),
+                                           .driver = interface_.driver,
+                                           .ring_size_max = ring_size_max(interface_.name),
+                                           .tier = options_.tier});
     if (!tracer) {
         return fail(std::move(tracer).error().context("tracing " + interface_.name));
     }
@@ -198,6 +210,8 @@ Status Recorder::begin() {
     if (const Result<LinkCounters> now = query_->counters(interface_.ifindex)) {
         counters_ = *now;
     }
+    info.tier = tracer_->tier();
+    info.tier_why = tracer_->tier_why();
     info.hooks = hook_lines(tracer_->hooks());
     info.start_boottime_ns = tracer_->start_ns();
     info.start_unix_ns = static_cast<std::int64_t>(
@@ -231,7 +245,9 @@ void Recorder::count_kernel(Window& window) {
     if (!now) {
         return;
     }
-    if (counters_) {
+    // Some drivers start counting anew when they are reopened.
+    if (counters_ && now->tx_packets >= counters_->tx_packets &&
+        now->tx_bytes >= counters_->tx_bytes) {
         window.kernel_counters = true;
         window.kernel_tx_packets = now->tx_packets - counters_->tx_packets;
         window.kernel_tx_bytes = now->tx_bytes - counters_->tx_bytes;
@@ -286,6 +302,11 @@ Status Recorder::handle_link(const LinkEvent& event) {
         Result<Interface> found = find_interface(event.name);
         if (!found) {
             return {};  // gone again already; its own event follows
+        }
+        if (tracer_->tier() == "ring" && found->driver != interface_.driver) {
+            // The programs that run know another driver's ring.
+            return note(EventKind::kOther, event.name + " is back with another driver (" +
+                                               found->driver + "): not followed any more");
         }
         interface_ = std::move(*found);
         present_ = true;
@@ -399,6 +420,7 @@ Result<Recording> Recorder::finish() {
     recording.end.queue_beyond = end.queue_beyond;
     recording.end.napi_beyond = end.napi_beyond;
     recording.end.lost_pairs = end.lost_pairs;
+    recording.end.ring_odd = end.ring_odd;
     recording.end.recorder_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (Status ok = writer_->end_run(recording.end); !ok) {
         return fail(ok.error());

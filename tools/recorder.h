@@ -11,6 +11,7 @@
 
 #include "analyzers/base/result.h"
 #include "analyzers/capture/records.h"
+#include "probes/tracer.h"
 
 namespace ringside {
 
@@ -22,6 +23,7 @@ struct RecordOptions {
     std::vector<std::string> command = {};  // empty: none
     bool command_stdout_to_stderr = false;  // keeps stdout for our own result
     std::uint64_t window_ns = 100'000'000;
+    TierChoice tier = TierChoice::kBest;
 };
 
 // Told about everything as it happens, in the recording loop: must be quick.

@@ -21,6 +21,7 @@ struct TraceArguments {
     std::string output;
     std::string duration;
     bool append = false;
+    TierChoice tier = TierChoice::kBest;
     std::vector<std::string> command;
 };
 
@@ -253,6 +254,7 @@ Result<ExitCode> run_trace(const TraceArguments& arguments, const GlobalOptions&
         arguments.output.empty() ? default_output(arguments.interface) : arguments.output;
     options.append = arguments.append;
     options.command = arguments.command;
+    options.tier = arguments.tier;
     options.command_stdout_to_stderr = global.json;
     if (!arguments.duration.empty()) {
         const Result<std::uint64_t> duration = parse_duration_ns(arguments.duration);
@@ -297,10 +299,18 @@ void register_trace(CLI::App& app, CommandLine& line) {
     command->add_option("-d,--duration", arguments->duration,
                         "How long, for example 30s or 5m (default: until CMD ends, or ^C)");
     command->add_flag("--append", arguments->append, "Add this run to the capture named with -o");
+    command
+        ->add_option("--tier", arguments->tier,
+                     "ring (the driver's own ring), skb (any driver), or best (default)")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, TierChoice>{
+            {"best", TierChoice::kBest}, {"ring", TierChoice::kRing}, {"skb", TierChoice::kSkb}}));
     command->add_option("CMD", arguments->command,
                         "After --: command to run; the recording lasts as long as it");
     command->footer(
-        "Needs root and a kernel with BTF. ^C ends a recording normally. While it runs the file is "
+        "Needs root and a kernel with BTF. The best tier that works is taken; a tier named with "
+        "--tier "
+        "must\n"
+        "work. ^C ends a recording normally. While it runs the file is "
         "called\n"
         "FILE.part; a killed recording loses at most its last second. With -d and CMD the first to "
         "end\n"

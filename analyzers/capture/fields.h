@@ -49,6 +49,21 @@ void fields(F& f, R& r) {
     f.flag(4, r.open);
 }
 
+template <class F, Like<RingWindow> R>
+void fields(F& f, R& r) {
+    f.number(1, r.size);
+    f.number(2, r.descriptors);
+    f.number(3, r.taken);
+    f.real(4, r.used_ns);
+    f.number(5, r.used_max);
+    f.zigzag(6, r.used_end);
+    f.number(7, r.batches);
+    f.number(8, r.batch_max);
+    f.number(9, r.bypassed);
+    f.number(10, r.resets);
+    f.number(11, r.reset_packets);
+}
+
 template <class F, Like<QueueWindow> R>
 void fields(F& f, R& r) {
     f.number(1, r.queue);
@@ -82,6 +97,7 @@ void fields(F& f, R& r) {
     f.message(29, r.driver_stop);
     f.message(30, r.bql_stop);
     f.number(31, r.watchdogs);
+    f.message(32, r.ring);
 }
 
 template <class F, Like<NapiWindow> R>
@@ -134,6 +150,7 @@ void fields(F& f, R& r) {
     f.zigzag(8, r.command_signal);
     f.number(9, r.recorder_cpu_ns);
     f.number(10, r.lost_pairs);
+    f.number(11, r.ring_odd);
 }
 
 }  // namespace ringside::capture

@@ -26,7 +26,7 @@ struct Fact {
 struct RunInfo {
     std::string tool_version;
     std::string interface;             // name when the run began
-    std::string tier;                  // "skb"
+    std::string tier;                  // "ring" or "skb"
     std::string tier_why;              // why this tier and no better one
     std::vector<std::string> hooks;    // "net_dev_start_xmit: tp_btf"
     std::vector<std::string> command;  // argv of the command that ran, empty without one
@@ -48,6 +48,24 @@ struct StopFigures {
     bool operator==(const StopFigures&) const = default;
 };
 
+// The descriptor ring of one queue in one window, ring tier only. virtio_net counts packets where
+// others count descriptors.
+struct RingWindow {
+    std::uint32_t size = 0;         // descriptors in the ring as last seen; 0: no ring tier
+    std::uint64_t descriptors = 0;  // put into the ring
+    std::uint64_t taken = 0;        // taken back by the driver
+    double used_ns = 0;             // area: descriptors * ns
+    std::uint64_t used_max = 0;     // as seen when a packet was put in
+    std::int64_t used_end = 0;
+    std::uint64_t batches = 0;  // polls that took something back
+    std::uint64_t batch_max = 0;
+    std::uint64_t bypassed = 0;       // descriptors put in by what the tracepoints do not see
+    std::uint64_t resets = 0;         // the driver emptied the ring
+    std::uint64_t reset_packets = 0;  // packets that were in it then
+
+    bool operator==(const RingWindow&) const = default;
+};
+
 // One TX queue in one window. Counts are of this window; *_in_flight_end are levels.
 struct QueueWindow {
     std::uint32_t queue = 0;
@@ -62,7 +80,7 @@ struct QueueWindow {
 
     std::uint64_t completed = 0;
     std::uint64_t completed_bytes = 0;
-    std::uint64_t dropped = 0;   // freed as dropped after start_xmit
+    std::uint64_t dropped = 0;   // freed as dropped after start_xmit; ring: no descriptor was used
     std::uint64_t unpaired = 0;  // no place to remember the packet: not in latency or in flight
     std::uint64_t missed = 0;    // completion not seen: the skb came back before it was seen freed
 
@@ -88,6 +106,7 @@ struct QueueWindow {
     StopFigures driver_stop;
     StopFigures bql_stop;
     std::uint64_t watchdogs = 0;
+    RingWindow ring;
 
     bool operator==(const QueueWindow&) const = default;
 };
@@ -152,6 +171,7 @@ struct RunEnd {
     // Packets that count as in flight but have no place in the table any more: two CPUs took the
     // same one. Found by reading the table through at the end.
     std::uint64_t lost_pairs = 0;
+    std::uint64_t ring_odd = 0;  // ring indices read that cannot be
     bool command_ran = false;
     std::int32_t command_exit = 0;    // exit code
     std::int32_t command_signal = 0;  // or the signal that ended it

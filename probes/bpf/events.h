@@ -70,14 +70,20 @@ struct rs_flow {
 	__u64 bytes_t;   /* sum of bytes * ns */
 };
 
+/* The same for descriptors. */
+struct rs_level {
+	__u64 n;
+	__u64 n_t; /* sum of ns */
+};
+
 /* Written by the CPU that transmits, with softirqs off. */
 struct rs_xmit_cell {
-	struct rs_flow sent;  /* packets that have a place in the flight table */
+	struct rs_flow sent;  /* packets that are remembered until they complete */
 	__u64 packets;        /* every packet given to the driver, GSO packets count once */
 	__u64 bytes;          /* their skb->len */
 	__u64 segments;       /* frames on the wire after segmentation */
 	__u64 wire_bytes;     /* bytes of those frames, without preamble, FCS and gap */
-	__u64 unpaired;       /* no place in the flight table */
+	__u64 unpaired;       /* no place to remember the packet */
 	__u64 errors;         /* the driver took the packet and returned an error */
 	__u64 requeued;       /* NETDEV_TX_BUSY: the packet went back to the qdisc */
 	__u64 requeued_bytes;
@@ -85,17 +91,26 @@ struct rs_xmit_cell {
 	struct rs_flow stale; /* still in the table when its skb was sent again: completion missed */
 	__u64 max_in_flight;  /* packets */
 	__u64 max_bql_bytes;
+	/* ring tier */
+	struct rs_level descriptors; /* put into the ring */
+	__u64 max_used;   /* descriptors */
+	__u64 bypassed;   /* descriptors that others put in between two packets that were seen */
+	__u64 swallowed;  /* packets that the driver took without using a descriptor: it dropped them */
 } RS_CACHE_ALIGNED;
 
-/* Written by the CPU that frees. */
+/* Written by the CPU that frees, or that polls. */
 struct rs_done_cell {
-	struct rs_flow completed; /* consume_skb */
+	struct rs_flow completed; /* consume_skb; ring tier: the driver has taken the descriptors back */
 	struct rs_flow dropped;   /* kfree_skb */
 	__u64 latency_ns;         /* sum over completed */
 	__u64 max_latency_ns;
 	/* Longest time with a packet in flight and none leaving, and when it ended. */
 	__u64 max_gap_ns;
 	__u64 max_gap_end_ns;
+	/* ring tier */
+	struct rs_level descriptors; /* taken back */
+	__u64 batches;   /* polls that took something back */
+	__u64 max_batch; /* descriptors */
 	__u32 latency[RS_HIST_BUCKETS];
 } RS_CACHE_ALIGNED;
 
@@ -132,6 +147,49 @@ struct rs_queue {
 	struct rs_stop stop[RS_STOP_REASONS] RS_CACHE_ALIGNED;
 } RS_CACHE_ALIGNED;
 
+/*
+ * Ring tier. Packets leave a ring in the order in which they entered, so what is in flight is a queue:
+ * the transmit side adds at one end, the poll takes from the other, and neither writes what the other
+ * writes. Indices of the ring are counted on without end (modulo 2^32), whatever the driver does.
+ */
+#define RS_FIFO_MAX 4096 /* packets of one ring; no driver here allows more descriptors */
+
+struct rs_fifo_entry {
+	__u64 start_ns;
+	__u64 seen_ns; /* the poll came past while `end` was not known yet; 0: it did not */
+	__u32 begin;   /* index of the first descriptor */
+	__u32 end;     /* index after the last one; equal to `begin` until net_dev_xmit */
+	__u32 len;
+	__u32 epoch;
+};
+
+struct rs_ring {
+	/* transmit side */
+	__u32 ready;       /* the fields are valid */
+	__u32 head;        /* descriptors put in */
+	__u32 head_index;  /* the driver's own index, as last seen */
+	__u32 size;        /* descriptors in the ring */
+	__u32 fifo_in;     /* packets put in */
+	__u32 epoch;       /* resets noticed when transmitting */
+	__u32 epoch_head;  /* `head` when the epoch began; the driver's own indices were 0 */
+	/* completion side */
+	__u32 tail RS_CACHE_ALIGNED; /* descriptors taken back */
+	__u32 tail_index;
+	__u32 fifo_out;
+	__u32 tail_epoch;
+	__u32 flushed;     /* a reset was noticed by a poll before the transmit side has noticed it */
+	struct rs_flow lost; /* packets that were in the ring when it was reset */
+	struct rs_level lost_descriptors;
+} RS_CACHE_ALIGNED;
+
+/* What CO-RE found in this kernel, written by a test run of on_layout. */
+struct rs_layout {
+	__u32 found;       /* all types and fields that are needed exist */
+	__u32 head_offset; /* bytes from the start of the driver's private data, queue 0 */
+	__u32 tail_offset;
+	__u32 stride;      /* bytes from one queue to the next; 0: one queue only, or pointers */
+};
+
 /* One NAPI instance; polls of an instance never overlap. */
 struct rs_napi_cell {
 	__u64 polls;
@@ -159,12 +217,14 @@ struct rs_stash {
 	__u32 segments;
 	__u32 wire_bytes;
 	__u32 paired;
+	__u32 ring_head; /* the driver's index before the packet */
 } RS_CACHE_ALIGNED;
 
 /* Things that must be 0 in a good recording, and are printed when they are not. */
 struct rs_trouble {
 	__u64 queue_beyond; /* packets of a queue that has no cells */
 	__u64 napi_beyond;  /* polls of a NAPI instance that has no cell */
+	__u64 ring_odd;     /* ring indices that cannot be: more in use than there are */
 };
 
 /* Index of the histogram bucket that holds `ns`. */

@@ -27,7 +27,6 @@ struct rs_control control;
 struct rs_trouble trouble;
 struct rs_queue queues[RS_MAX_QUEUES];
 struct rs_napi napis[RS_MAX_NAPI];
-struct rs_flight_bucket flight[RS_FLIGHT_BUCKETS];
 struct rs_napi_cell napi_cells[RS_SLOTS * RS_MAX_NAPI];
 
 /* Index: (slot * rs_num_queues + queue) * rs_num_cpus + cpu. Sized before loading. */
@@ -226,77 +225,21 @@ static __always_inline void bql_observe_in(struct rs_queue *queue, const struct 
 		queue->bql_seen = 1;
 	}
 	step = view->queued - queue->bql_in_last;
+	if ((__s32)step < 0) {
+		/* netdev_tx_reset_queue() starts both counters at 0 again: all that was in flight is gone. */
+		__u64 gone = queue->bql_in - queue->bql_out;
+
+		queue->bql_in_last = 0;
+		queue->bql_out_last = 0;
+		queue->bql_out += gone;
+		queue->bql_out_t += gone * now;
+		step = view->queued;
+	}
 	if (step) {
 		queue->bql_in_last = view->queued;
 		queue->bql_in += step;
 		queue->bql_in_t += (__u64)step * now;
 	}
-}
-
-/* ---- packets in flight ---------------------------------------------------------------------------- */
-
-static __always_inline __u32 flight_index(__u64 key)
-{
-	return (key * 0x9E3779B97F4A7C15ULL) >> (64 - RS_FLIGHT_SHIFT);
-}
-
-/* Place of `key` in its bucket, RS_FLIGHT_WAYS when it is not there. */
-static __always_inline __u32 flight_find(const struct rs_flight_bucket *bucket, __u64 key)
-{
-	if (bucket->key[0] == key)
-		return 0;
-	if (bucket->key[1] == key)
-		return 1;
-	if (bucket->key[2] == key)
-		return 2;
-	return RS_FLIGHT_WAYS;
-}
-
-static __always_inline bool flight_put(struct rs_flight_bucket *bucket, __u64 key, __u64 start_ns, __u32 info)
-{
-	__u32 way = flight_find(bucket, 0);
-
-	if (way >= RS_FLIGHT_WAYS)
-		return false;
-	bucket->start_ns[way] = start_ns;
-	bucket->info[way] = info;
-	barrier_var(way);
-	bucket->key[way] = key;
-	return true;
-}
-
-/* Takes `key` out. False when it is not there, which is what happens for most skbs of the system: that
- * path is one hash and one cache line. */
-static __always_inline bool flight_take(__u64 key, __u64 *start_ns, __u32 *info)
-{
-	__u32 index = flight_index(key);
-	struct rs_flight_bucket *bucket = &flight[index & (RS_FLIGHT_BUCKETS - 1)];
-	__u32 way = flight_find(bucket, key);
-
-	if (way >= RS_FLIGHT_WAYS) {
-		if (!bucket->spilled)
-			return false;
-		bucket = &flight[(index ^ 1) & (RS_FLIGHT_BUCKETS - 1)];
-		way = flight_find(bucket, key);
-		if (way >= RS_FLIGHT_WAYS)
-			return false;
-	}
-	*start_ns = bucket->start_ns[way];
-	*info = bucket->info[way];
-	bucket->key[way] = 0;
-	return true;
-}
-
-static __always_inline bool flight_add(__u64 key, __u64 start_ns, __u32 info)
-{
-	__u32 index = flight_index(key);
-	struct rs_flight_bucket *bucket = &flight[index & (RS_FLIGHT_BUCKETS - 1)];
-
-	if (flight_put(bucket, key, start_ns, info))
-		return true;
-	/* Never taken back: a needless look at the neighbour costs less than keeping count. */
-	bucket->spilled = 1;
-	return flight_put(&flight[(index ^ 1) & (RS_FLIGHT_BUCKETS - 1)], key, start_ns, info);
 }
 
 static __always_inline struct rs_queue *queue_state(__u32 queue)
@@ -350,42 +293,27 @@ static __always_inline void measure_segments(const struct sk_buff *skb, struct r
 	}
 }
 
-/* A packet whose skb is sent again while it is still in the table: its completion was not seen. */
-static __always_inline void retire_stale(__u64 key, __u64 now)
-{
-	struct rs_xmit_cell *cell;
-	__u64 start_ns;
-	__u32 info;
-
-	if (!flight_take(key, &start_ns, &info))
-		return;
-	cell = xmit_cell(info >> RS_INFO_LEN_BITS);
-	if (cell)
-		flow_add(&cell->stale, info & RS_INFO_LEN_MASK, now);
-	__sync_fetch_and_add(&queue_state(info >> RS_INFO_LEN_BITS)->finished, 1);
-}
-
-static __always_inline void xmit_begin(const struct sk_buff *skb, const struct net_device *dev)
+/* Notes the packet in the stash of this CPU and counts it. NULL: a queue that has no cells. */
+static __always_inline struct rs_stash *xmit_open(const struct sk_buff *skb, const struct net_device *dev,
+						  struct rs_xmit_cell **cell_out)
 {
 	__u32 index = skb->queue_mapping;
 	struct rs_stash *stash = stash_of_cpu();
 	struct rs_xmit_cell *cell;
 	struct rs_queue *queue;
-	__u64 key, in_flight;
 
 	if (!stash)
-		return;
+		return NULL;
 	if (index >= rs_num_queues) {
 		__sync_fetch_and_add(&trouble.queue_beyond, 1);
-		return;
+		return NULL;
 	}
 	cell = xmit_cell(index);
 	if (!cell)
-		return;
+		return NULL;
 	queue = queue_state(index);
 
 	*(volatile __u64 *)&stash->skb = (__u64)skb;
-	key = *(volatile __u64 *)&stash->skb;
 	if (!queue->txq) {
 		*(volatile __u64 *)&stash->scratch = (__u64)dev->_tx;
 		queue->txq = *(volatile __u64 *)&stash->scratch +
@@ -396,62 +324,29 @@ static __always_inline void xmit_begin(const struct sk_buff *skb, const struct n
 	measure_segments(skb, stash);
 	stash->start_ns = now_ns();
 
-	retire_stale(key, stash->start_ns);
-	stash->paired = flight_add(key, stash->start_ns, RS_INFO(index, stash->len & RS_INFO_LEN_MASK));
-
 	cell->packets += 1;
 	cell->bytes += stash->len;
 	cell->segments += stash->segments;
 	cell->wire_bytes += stash->wire_bytes;
-	if (!stash->paired) {
-		cell->unpaired += 1;
-		return;
-	}
-	flow_add(&cell->sent, stash->len, stash->start_ns);
-	/* Atomic for drivers without a TX lock (veth, tun), where several CPUs transmit on one queue. */
-	__sync_fetch_and_add(&queue->started, 1);
-	in_flight = *(volatile __u64 *)&queue->started - *(volatile __u64 *)&queue->finished;
-	if ((__s64)in_flight > (__s64)cell->max_in_flight)
-		cell->max_in_flight = in_flight;
+	*cell_out = cell;
+	return stash;
 }
 
 /* NETDEV_TX_BUSY: the driver did not take the packet, the qdisc keeps it and will send it again. */
-static __always_inline void xmit_refused(struct rs_stash *stash, struct rs_xmit_cell *cell, struct rs_queue *queue)
+static __always_inline void xmit_refused(const struct rs_stash *stash, struct rs_xmit_cell *cell)
 {
-	__u64 start_ns;
-	__u32 info;
-
 	cell->requeued += 1;
 	cell->requeued_bytes += stash->len;
 	cell->segments -= stash->segments;
 	cell->wire_bytes -= stash->wire_bytes;
-	if (!stash->paired) {
-		cell->unpaired -= 1;
-	} else if (flight_take(stash->skb, &start_ns, &info)) {
-		flow_add(&cell->returned, stash->len, now_ns());
-		__sync_fetch_and_add(&queue->finished, 1);
-	}
 }
 
-static __always_inline void xmit_end(const struct net_device *dev, int rc)
+/* What the queue looks like after the driver has taken the packet or refused it. */
+static __always_inline void xmit_close(struct rs_stash *stash, struct rs_xmit_cell *cell, struct rs_queue *queue,
+				       const struct net_device *dev)
 {
-	struct rs_stash *stash = stash_of_cpu();
 	struct txq_view view = {};
-	struct rs_xmit_cell *cell;
-	struct rs_queue *queue;
 	__u32 bql_bytes;
-
-	if (!stash || !stash->skb)
-		return;
-	cell = xmit_cell(stash->queue);
-	if (!cell)
-		return;
-	queue = queue_state(stash->queue);
-
-	if (rc == RS_NETDEV_TX_BUSY)
-		xmit_refused(stash, cell, queue);
-	else if (rc)
-		cell->errors += 1;
 
 	if (stash->queue == 0)
 		txq_read_first(dev, &view);
@@ -467,32 +362,25 @@ static __always_inline void xmit_end(const struct net_device *dev, int rc)
 	stash->skb = 0;
 }
 
+/* In flight as the transmit side sees it now. */
+static __always_inline void note_in_flight(struct rs_xmit_cell *cell, struct rs_queue *queue)
+{
+	__u64 in_flight = *(volatile __u64 *)&queue->started - *(volatile __u64 *)&queue->finished;
+
+	if ((__s64)in_flight > (__s64)cell->max_in_flight)
+		cell->max_in_flight = in_flight;
+}
+
 /* ---- completion side --------------------------------------------------------------------------------- */
 
-static __always_inline void packet_freed(__u64 key, bool dropped)
+/* One packet that was given at `start_ns` has left at `now`. */
+static __always_inline void count_completed(struct rs_done_cell *cell, struct rs_queue *queue, __u32 len,
+					    __u64 start_ns, __u64 now)
 {
-	struct rs_done_cell *cell;
-	struct rs_queue *queue;
-	__u64 start_ns, now, latency, progress;
-	__u32 info, len, bucket;
+	__u64 latency = now - start_ns, progress;
+	__u32 bucket;
 
-	if (!flight_take(key, &start_ns, &info))
-		return;
-	cell = done_cell(info >> RS_INFO_LEN_BITS);
-	if (!cell)
-		return;
-	queue = queue_state(info >> RS_INFO_LEN_BITS);
-	len = info & RS_INFO_LEN_MASK;
-	now = now_ns();
-
-	__sync_fetch_and_add(&queue->finished, 1);
-	if (dropped) {
-		/* Not progress: a full queue drops packets while its hardware stands still. */
-		flow_add(&cell->dropped, len, now);
-		return;
-	}
 	flow_add(&cell->completed, len, now);
-	latency = now - start_ns;
 	cell->latency_ns += latency;
 	if (latency > cell->max_latency_ns)
 		cell->max_latency_ns = latency;

@@ -156,6 +156,17 @@ TEST(CaptureProto, DescribesWindows) {
     expect_field(text, " longest_ns", queue.bql_stop.longest_ns);
     expect_field(text, " open", true);
     expect_field(text, " watchdogs", queue.watchdogs);
+    expect_field(text, " size", queue.ring.size);
+    expect_field(text, " descriptors", queue.ring.descriptors);
+    expect_field(text, " taken", queue.ring.taken);
+    expect_field(text, " used_ns", queue.ring.used_ns);
+    expect_field(text, " used_max", queue.ring.used_max);
+    expect_field(text, " used_end", queue.ring.used_end);
+    expect_field(text, " batches", queue.ring.batches);
+    expect_field(text, " batch_max", queue.ring.batch_max);
+    expect_field(text, " bypassed", queue.ring.bypassed);
+    expect_field(text, " resets", queue.ring.resets);
+    expect_field(text, " reset_packets", queue.ring.reset_packets);
 
     const NapiWindow& napi = window.napis[0];
     expect_field(text, " instance", napi.instance);
@@ -196,6 +207,7 @@ TEST(CaptureProto, DescribesEventsAndTheRunEnd) {
     expect_field(end, "queue_beyond", run.end.queue_beyond);
     expect_field(end, "napi_beyond", run.end.napi_beyond);
     expect_field(end, "lost_pairs", run.end.lost_pairs);
+    expect_field(end, "ring_odd", run.end.ring_odd);
     expect_field(end, "command_ran", true);
     expect_field(end, "command_exit", run.end.command_exit);
     expect_field(end, "command_signal", run.end.command_signal);

@@ -57,17 +57,23 @@ class Filler {
 };
 
 inline QueueWindow queue_window(std::uint64_t seed) {
+    RingWindow ring_window;
+    auto& [size, descriptors, taken, used_ns, used_max, used_end, batches, batch_max, bypassed,
+           resets, reset_packets] = ring_window;
+    Filler(seed + 50).fill(size, descriptors, taken, used_ns, used_max, used_end, batches,
+                           batch_max, bypassed, resets, reset_packets);
     QueueWindow q;
     auto& [queue, packets, bytes, segments, wire_bytes, requeued, requeued_bytes, errors, completed,
            completed_bytes, dropped, unpaired, missed, in_flight_end, in_flight_max,
            in_flight_packet_ns, in_flight_byte_ns, last_progress_ns, oldest_ns, bql, bql_exact,
            bql_byte_ns, bql_max, latency_ns, latency_max_ns, latency, gap_max_ns, gap_max_end_ns,
-           driver_stop, bql_stop, watchdogs] = q;
+           driver_stop, bql_stop, watchdogs, ring] = q;
     Filler(seed).fill(queue, packets, bytes, segments, wire_bytes, requeued, requeued_bytes, errors,
                       completed, completed_bytes, dropped, unpaired, missed, in_flight_end,
                       in_flight_max, in_flight_packet_ns, in_flight_byte_ns, last_progress_ns,
                       oldest_ns, bql, bql_exact, bql_byte_ns, bql_max, latency_ns, latency_max_ns,
                       latency, gap_max_ns, gap_max_end_ns, driver_stop, bql_stop, watchdogs);
+    ring = ring_window;
     return q;
 }
 
@@ -126,9 +132,9 @@ inline RunInfo run_info(std::uint64_t seed) {
 
 inline RunEnd run_end(std::uint64_t seed) {
     RunEnd r;
-    auto& [end_ns, reason, program_misses, queue_beyond, napi_beyond, lost_pairs, command_ran,
-           command_exit, command_signal, recorder_cpu_ns] = r;
-    Filler(seed).fill(end_ns, reason, queue_beyond, napi_beyond, lost_pairs, command_ran,
+    auto& [end_ns, reason, program_misses, queue_beyond, napi_beyond, lost_pairs, ring_odd,
+           command_ran, command_exit, command_signal, recorder_cpu_ns] = r;
+    Filler(seed).fill(end_ns, reason, queue_beyond, napi_beyond, lost_pairs, ring_odd, command_ran,
                       command_exit, command_signal, recorder_cpu_ns);
     program_misses = {{"on_net_dev_xmit", 0}, {"on_napi_poll", 17}};
     return r;

@@ -151,5 +151,47 @@ TEST(WindowBuilder, CountsWatchdogsOnce) {
     EXPECT_EQ(builder.build(window(1, queue)).queues.at(0).watchdogs, 0U);
 }
 
+TEST(WindowBuilder, FollowsARingThroughAReset) {
+    WindowBuilder builder;
+    RawQueue queue;
+    queue.has_ring = true;
+    queue.ring.size = 512;
+    // Three descriptors from 20 ms on, two of them taken back at 60 ms: 3 x 40 + 1 x 40.
+    queue.xmit.sent = flow({{1000, kStart + 20 * kMs}, {500, kStart + 20 * kMs}});
+    queue.xmit.packets = 2;
+    queue.xmit.descriptors = {3, 3 * (kStart + 20 * kMs)};
+    queue.xmit.max_used = 3;
+    queue.done.completed = flow({{1000, kStart + 60 * kMs}});
+    queue.done.descriptors = {2, 2 * (kStart + 60 * kMs)};
+    queue.done.batches = 1;
+    queue.done.max_batch = 2;
+    const QueueWindow first = builder.build(window(0, queue)).queues.at(0);
+    EXPECT_EQ(first.ring.size, 512U);
+    EXPECT_DOUBLE_EQ(first.ring.used_ns, 160.0 * kMs);
+    EXPECT_EQ(first.ring.used_end, 1);
+    EXPECT_EQ(first.ring.used_max, 3U);
+    EXPECT_EQ(first.ring.batches, 1U);
+    // The reset at 150 ms empties it: the packet is lost and not completed.
+    RawQueue after;
+    after.has_ring = true;
+    after.ring.size = 512;
+    after.ring.epoch = 1;
+    after.ring.lost = flow({{500, kStart + 150 * kMs}});
+    after.ring.lost_descriptors = {1, kStart + 150 * kMs};
+    const QueueWindow second = builder.build(window(1, after)).queues.at(0);
+    EXPECT_EQ(second.ring.resets, 1U);
+    EXPECT_EQ(second.ring.reset_packets, 1U);
+    EXPECT_EQ(second.ring.used_end, 0);
+    EXPECT_DOUBLE_EQ(second.ring.used_ns, 50.0 * kMs);
+    EXPECT_EQ(second.in_flight_end, 0);
+    EXPECT_DOUBLE_EQ(second.in_flight_packet_ns, 50.0 * kMs);
+    EXPECT_EQ(second.completed, 0U);
+    // It is lost once.
+    const QueueWindow third = builder.build(window(2, after)).queues.at(0);
+    EXPECT_EQ(third.ring.resets, 0U);
+    EXPECT_EQ(third.ring.reset_packets, 0U);
+    EXPECT_DOUBLE_EQ(third.ring.used_ns, 0);
+}
+
 }  // namespace
 }  // namespace ringside

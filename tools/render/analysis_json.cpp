@@ -158,8 +158,24 @@ Json queue_json(const QueueFigures& queue, const AnalysisJsonOptions& options) {
                {"in_flight_bytes", number(queue.bql->in_flight_bytes)},
                {"difference_share", number(queue.bql->difference)}};
     }
+    Json ring;
+    if (queue.ring) {
+        ring = {{"size", queue.ring->size},
+                {"descriptors", queue.ring->descriptors},
+                {"descriptors_per_packet", number(queue.ring->descriptors_per_packet)},
+                {"used", number(queue.ring->used)},
+                {"used_share", number(queue.ring->used_share)},
+                {"used_max", queue.ring->used_max},
+                {"batches", queue.ring->batches},
+                {"batch_descriptors", number(queue.ring->batch_descriptors)},
+                {"batch_max", queue.ring->batch_max},
+                {"bypassed", queue.ring->bypassed},
+                {"resets", queue.ring->resets},
+                {"reset_packets", queue.ring->reset_packets}};
+    }
     return {{"queue", queue.queue},
             {"traffic", traffic_json(queue.traffic, options)},
+            {"ring", std::move(ring)},
             {"bql", std::move(bql)},
             {"driver_stop", stop_json(queue.driver_stop)},
             {"bql_stop", stop_json(queue.bql_stop)},
@@ -218,6 +234,7 @@ Json not_seen_json(const NotSeen& seen) {
             {"queue_beyond", seen.queue_beyond},
             {"napi_beyond", seen.napi_beyond},
             {"lost_pairs", seen.lost_pairs},
+            {"ring_odd", seen.ring_odd},
             {"windows_late", seen.windows_late},
             {"device_gone_ns", seen.device_gone_ns}};
 }

@@ -39,13 +39,14 @@ class Printer {
     void traffic(const TrafficFigures& figures, bool trusted);
     void queue(const Analysis& analysis, const QueueFigures& queue);
     void stalls_of(const Analysis& analysis, std::uint32_t queue);
+    void ring(const RingFigures& ring);
     void check(const QueueFigures& queue);
     void charts(const TrafficFigures& figures);
     void chart(std::string_view name, std::span<const std::optional<double>> values,
                std::string (*format)(double));
     void napis(const Analysis& analysis);
     void events(const Analysis& analysis);
-    void not_seen(const NotSeen& seen);
+    void not_seen(const NotSeen& seen, bool ring_tier);
     void windows(const Analysis& analysis, const QueueFigures& queue);
 
     // A labelled line; wrapped below the label when it is too long.
@@ -223,6 +224,24 @@ void Printer::traffic(const TrafficFigures& figures, bool trusted) {
     }
 }
 
+void Printer::ring(const RingFigures& ring) {
+    line("ring", fmt::format("{:.1f} of {} descriptors in use ({}), at most {}; {:.2f} a packet",
+                             ring.used, ring.size, format_share(ring.used_share), ring.used_max,
+                             ring.descriptors_per_packet));
+    line("", fmt::format("{} batches taken back, {:.1f} descriptors each, at most {}",
+                         format_count(ring.batches), ring.batch_descriptors, ring.batch_max));
+    if (ring.resets > 0) {
+        line("",
+             fmt::format("emptied by the driver {}, {} lost in it", plural(ring.resets, "time"),
+                         plural(ring.reset_packets, "packet")),
+             Paint::kFinding);
+    }
+    if (ring.bypassed > 0) {
+        line("", fmt::format("{} descriptors were put in past the tracepoints",
+                             format_count(ring.bypassed)));
+    }
+}
+
 void Printer::check(const QueueFigures& queue) {
     const LittleCheck& little = queue.little;
     std::string text;
@@ -294,6 +313,9 @@ void Printer::queue(const Analysis& analysis, const QueueFigures& queue) {
         return;
     }
     traffic(figures, queue.trust.ok());
+    if (queue.ring) {
+        ring(*queue.ring);
+    }
     if (queue.bql) {
         line("BQL",
              fmt::format("{} on average, at most {}{}", format_bytes(queue.bql->average_bytes),
@@ -431,7 +453,7 @@ void Printer::events(const Analysis& analysis) {
     }
 }
 
-void Printer::not_seen(const NotSeen& seen) {
+void Printer::not_seen(const NotSeen& seen, bool ring_tier) {
     title("Not seen");
     if (seen.counted_as == CountedAs::kUnknown) {
         line("frames", "sent past the tracepoints: unknown, no kernel counters");
@@ -467,7 +489,9 @@ void Printer::not_seen(const NotSeen& seen) {
             line("", fmt::format("{}: {} missed", safe(program), format_count(count)));
         }
     }
-    line("never", "when the hardware was done: only when the driver freed the packet");
+    line("never", ring_tier
+                      ? "when the hardware was done: only when the driver took the packet back"
+                      : "when the hardware was done: only when the driver freed the packet");
 }
 
 void Printer::run(const Analysis& analysis) {
@@ -483,7 +507,7 @@ void Printer::run(const Analysis& analysis) {
     }
     napis(analysis);
     events(analysis);
-    not_seen(analysis.not_seen);
+    not_seen(analysis.not_seen, analysis.info.tier == "ring");
 }
 
 }  // namespace
