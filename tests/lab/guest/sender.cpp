@@ -86,8 +86,10 @@ int send_all(const Plan& plan) {
     while (sent < plan.count) {
         if (::send(fd, payload.data(), payload.size(), 0) >= 0) {
             ++sent;
-        } else if (errno == ENOBUFS) {
-            // The qdisc dropped it: this datagram goes again.
+        } else if (errno == ENOBUFS || errno == ENETUNREACH || errno == ENETDOWN ||
+                   errno == EHOSTUNREACH) {
+            // Dropped by a full qdisc, or the driver is resetting the port: this datagram goes
+            // again.
             ++refused;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             continue;
