@@ -41,6 +41,10 @@ class Expect(unittest.TestCase):
     def test_explains_with_the_values_compared(self):
         tree = expect.parse("a.x == a.y + 1")
         self.assertEqual(sorted(expect.explain(tree, {"a": {"x": 5, "y": 6}})), ["a.x = 5", "a.y = 6"])
+        tree = expect.parse("len([i for i in a.list if i.n]) == 1")
+        self.assertEqual(expect.explain(tree, {"a": {"list": [{"n": 0}]}}),
+                         ["len([i for i in a.list if i.n]) = 0", "[i for i in a.list if i.n] = []",
+                          "a.list = [{'n': 0}]"])
 
 
 class Cases(unittest.TestCase):

@@ -46,12 +46,9 @@ link_up() {
         [ "$(cat "/sys/class/net/$IFACE/carrier" 2> /dev/null)" = 1 ] && break
         sleep 0.1
     done
-    ip addr add 10.0.2.15/24 dev "$IFACE" 2> /dev/null
-    # What QEMU's user network and the device models answer to; the model's sink has no ARP.
-    arp -s "$PEER" 52:55:0a:00:02:02 -i "$IFACE"
+    ip addr add "$ADDRESS" dev "$IFACE" 2> /dev/null
+    arp -s "$PEER" "$PEER_MAC" -i "$IFACE"
 }
-
-PEER=10.0.2.2
 
 # In 7.2, not yet in 6.12, napi_consume_skb() gives a packet back to the processor that allocated it: the free is
 # seen later than the driver did it, and when the list of that processor is full not at all.

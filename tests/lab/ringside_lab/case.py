@@ -22,8 +22,8 @@ class Expectation:
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """A process that plays the NIC over vfio-user: MODEL --socket PATH --log FILE --control FIFO."""
-    program: str
+    """A process that plays the NIC: ringside-lab-model CHIP ARGUMENTS... (tests/lab/models)."""
+    chip: str
     arguments: tuple[str, ...]
 
 
@@ -94,10 +94,10 @@ def parse(name: str, text: str) -> Case:
         raise bad("a case without expectations cannot fail")
     device = None
     if values["device"] is not None:
-        if not isinstance(values["device"].get("program"), str) or \
-                not set(values["device"]) <= {"program", "arguments"}:
-            raise bad("[device] has program and perhaps arguments")
-        device = DeviceModel(values["device"]["program"], tuple(values["device"].get("arguments", ())))
+        if not isinstance(values["device"].get("chip"), str) or \
+                not set(values["device"]) <= {"chip", "arguments"}:
+            raise bad("[device] has chip and perhaps arguments")
+        device = DeviceModel(values["device"]["chip"], tuple(values["device"].get("arguments", ())))
     return Case(name=name, summary=values["summary"], machine=MACHINES[values["machine"]],
                 nic=values["nic"], driver=values["driver"], modules=tuple(values["modules"]),
                 kernels=tuple(values["kernels"]), quick=tuple(values["quick"]), guest=values["guest"],

@@ -89,20 +89,25 @@ def _look_up(container: Any, key: Any, missing: str) -> Any:
 
 def explain(tree: ast.expr, values: dict[str, Any]) -> list[str]:
     """The values of the parts that an expectation compares, for the report of a failure."""
+    bound = {node.target.id for node in ast.walk(tree)
+             if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name)}
     lines: list[str] = []
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Name, ast.Call)):
-            text = ast.unparse(node)
-            try:
-                value = evaluate(node, values)
-            except ExpectationError as error:
-                value = error
-            except Exception as error:  # pylint: disable=broad-except
-                value = f"({error})"
-            shown = repr(value) if not isinstance(value, ExpectationError) else f"({value})"
-            if not isinstance(value, (dict, list)) and len(shown) < 200 and \
-                    not (isinstance(node, ast.Name) and node.id in FUNCTIONS):
-                line = f"{text} = {shown}"
-                if line not in lines:
-                    lines.append(line)
+        if not isinstance(node, (ast.Attribute, ast.Subscript, ast.Name, ast.Call, ast.ListComp)):
+            continue
+        free = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} - set(FUNCTIONS)
+        comprehends = any(isinstance(inner, ast.comprehension) for inner in ast.walk(node))
+        if not free or (free & bound and not comprehends):
+            continue
+        try:
+            value = evaluate(node, values)
+            if isinstance(value, dict):
+                continue  # its parts are shown
+            shown = repr(value)
+        except (ExpectationError, TypeError, ValueError, ArithmeticError) as error:
+            shown = f"({error})"
+        line = f"{ast.unparse(node)} = {shown}"
+        # Whole documents explain nothing.
+        if len(shown) <= 200 and line not in lines:
+            lines.append(line)
     return lines

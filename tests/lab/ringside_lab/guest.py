@@ -23,6 +23,10 @@ from .kernels import Kernel
 USERLAND = ["busybox-static", "ethtool", "iproute2", "iperf3"]
 PROGRAMS = ["usr/sbin/ethtool", "usr/sbin/tc", "usr/bin/iperf3"]
 
+# Who is at the other end: QEMU's user network, or the peer in the device model.
+USER_NETWORK = {"ADDRESS": "10.0.2.15/24", "PEER": "10.0.2.2", "PEER_MAC": "52:55:0a:00:02:02"}
+DEVICE_NETWORK = {"ADDRESS": "10.0.0.1/24", "PEER": "10.0.0.2", "PEER_MAC": "02:00:00:00:00:02"}
+
 
 @dataclass
 class Outcome:
@@ -118,9 +122,10 @@ class Run:
         server = Iperf3Server() if self._case.iperf3 else None
         try:
             (self._folder / "initramfs").write_bytes(build_initramfs(self._case, self._kernel, {
-                "SINK_PORT": sink.port, "IPERF3_PORT": server.port if server else 0}))
+                "SINK_PORT": sink.port, "IPERF3_PORT": server.port if server else 0,
+                **(DEVICE_NETWORK if self._case.device else USER_NETWORK)}))
             if self._case.device:
-                self._device = DeviceProcess(self._case.device.program, self._case.device.arguments,
+                self._device = DeviceProcess(self._case.device.chip, self._case.device.arguments,
                                              self._folder)
             console = self._boot()
         finally:
@@ -136,7 +141,7 @@ class Run:
             (self._folder / f"{name}.{suffix}").write_bytes(console.files[name])
         values["sink"] = {"datagrams": sink.datagrams}
         if self._device and self._device.log.exists():
-            values["device_log"] = self._device.log.read_text(errors="replace")
+            values["device"] = [json.loads(line) for line in self._device.log.read_text().splitlines()]
         self._judge(console)
         return Outcome(console, values, self._problems, time.monotonic() - begin)
 

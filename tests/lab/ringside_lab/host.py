@@ -60,21 +60,21 @@ class Iperf3Server:
 
 
 class DeviceProcess:
-    """A device model: takes its orders from a FIFO and keeps its own log of what really happened."""
+    """A device model (tests/lab/models): takes its orders from a FIFO and keeps its own log of what really happened."""
 
     START_S = 10.0
 
-    def __init__(self, program: str, arguments: tuple[str, ...], folder: Path) -> None:
-        path = paths.SOURCE / "build/lab/tests/lab/models" / program
+    def __init__(self, chip: str, arguments: tuple[str, ...], folder: Path) -> None:
+        path = paths.SOURCE / "build/lab/tests/lab/models/ringside-lab-model"
         if not path.exists():
-            raise LabError(f"the device model {program} is not built: tests/lab/run --build")
+            raise LabError("the device models are not built: tests/lab/run --build")
         self.socket = folder / "device.sock"
         self.log = folder / "device.log"
         fifo = folder / "device.control"
         os.mkfifo(fifo)
         with (folder / "device.stderr").open("wb") as output:
             self._process = subprocess.Popen(
-                [str(path), "--socket", str(self.socket), "--log", str(self.log), "--control", str(fifo),
+                [str(path), chip, "--socket", str(self.socket), "--log", str(self.log), "--control", str(fifo),
                  *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         # Opened for both ways: that never blocks, and the model never sees the end of the file.
         self._control = os.open(fifo, os.O_RDWR | os.O_CLOEXEC)
@@ -82,7 +82,7 @@ class DeviceProcess:
         while not self.socket.exists():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.close()
-                raise LabError(f"the device model {program} did not start: "
+                raise LabError(f"the device model {chip} did not start: "
                                f"{(folder / 'device.stderr').read_text().strip()}")
             time.sleep(0.02)
 
@@ -90,11 +90,12 @@ class DeviceProcess:
         os.write(self._control, line.encode() + b"\n")
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
+        # It ends by itself when QEMU has hung up, with its log written out.
+        for stop in (lambda: None, self._process.terminate, self._process.kill):
+            stop()
             try:
-                self._process.wait(5)
+                self._process.wait(3)
+                break
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                pass
         os.close(self._control)

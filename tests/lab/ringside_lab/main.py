@@ -1,8 +1,11 @@
 """The command: picks cases, prepares, runs them one after the other, reports as CTest does."""
 
 import argparse
+import fcntl
+import signal
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -127,8 +130,22 @@ def prepare(pairs: list[tuple[cases.Case, str]]) -> None:
         build.build("lab", ["ringside_lab_models"])
 
 
+@contextmanager
+def only_run():
+    """Two runs at once would write the same folders, and disturb each other's measurements."""
+    paths.cache().mkdir(parents=True, exist_ok=True)
+    with (paths.cache() / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"another run uses {paths.cache()}: wait for it, or set RINGSIDE_LAB_CACHE") from None
+        yield
+
+
 def main(arguments: list[str]) -> int:
     options = parse_arguments(arguments)
+    # As for ^C: what was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     try:
         pairs = instances(cases.read_all(paths.LAB / "cases"), options.case, not (options.full or options.list))
         if options.list:
@@ -136,12 +153,13 @@ def main(arguments: list[str]) -> int:
                 print(f"{case.name + '/' + suite:32} {'quick' if suite in case.quick else '     '}  "
                       f"{case.summary}")
             return 0
-        if not options.no_build:
-            prepare(pairs)
-        if options.build:
-            return 0
-        begin = time.monotonic()
-        results = run_all(pairs, machines.Qemu())
+        with only_run():
+            if not options.no_build:
+                prepare(pairs)
+            if options.build:
+                return 0
+            begin = time.monotonic()
+            results = run_all(pairs, machines.Qemu())
         failed = [result for result in results if result.failures]
         print(f"\n{len(results) - len(failed)} of {len(results)} passed in {time.monotonic() - begin:.0f} s")
         if options.junit:
