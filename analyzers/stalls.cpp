@@ -9,6 +9,35 @@ namespace ringside {
 
 namespace {
 
+// Gaps that ended without a completion: the packets were taken out of the ring, by a reset of the
+// driver or when the port was closed. From the oldest packet to the beginning of the window in
+// which they went: at least so long.
+void add_dropped_stalls(std::uint32_t queue, const std::vector<Sample>& samples,
+                        std::uint64_t threshold_ns, std::vector<Stall>& result) {
+    std::optional<Stall> current;
+    for (const Sample& sample : samples) {
+        const QueueWindow& window = *sample.queue;
+        const bool waits =
+            window.completed == 0 && window.in_flight_end > 0 && window.oldest_ns != 0;
+        if (current && waits && window.oldest_ns <= current->begin_ns) {
+            continue;
+        }
+        if (current && window.dropped > 0) {
+            current->end_ns = sample.window->start_ns;
+            current->duration_ns = minus_or_zero(current->end_ns, current->begin_ns);
+            if (current->duration_ns >= threshold_ns) {
+                result.push_back(*current);
+            }
+        }
+        current.reset();
+        if (waits) {
+            current.emplace();
+            current->queue = queue;
+            current->begin_ns = std::max(window.oldest_ns, window.last_progress_ns);
+        }
+    }
+}
+
 // The gap that ended in each window. Two windows may show the same one (a program that was delayed
 // past the change of window), and one CPU may see a part of what another sees whole: gaps of a
 // queue cannot overlap, so of two that do the longer is kept.
@@ -27,6 +56,7 @@ std::vector<Stall> closed_stalls(std::uint32_t queue, const std::vector<Sample>&
         stall.duration_ns = window.gap_max_ns;
         result.push_back(stall);
     }
+    add_dropped_stalls(queue, samples, threshold_ns, result);
     std::stable_sort(result.begin(), result.end(),
                      [](const Stall& a, const Stall& b) { return a.end_ns < b.end_ns; });
     std::vector<Stall> unique;

@@ -43,8 +43,8 @@ function(ringside_bpf_skeleton name source)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o)
     set(header ${CMAKE_CURRENT_BINARY_DIR}/${name}.skel.h)
 
-    # <linux/types.h> needs <asm/types.h>, which Debian keeps in the multiarch folder that clang's
-    # bpf target does not search.
+    # <linux/types.h> needs <asm/types.h>, which Debian keeps in the multiarch folder (cross
+    # compilers: in a folder of their own) that clang's bpf target does not search.
     add_custom_command(
         OUTPUT ${raw}
         COMMAND ${RINGSIDE_CLANG} -target bpf -mcpu=v3 -O2 -g -std=gnu11
@@ -52,6 +52,7 @@ function(ringside_bpf_skeleton name source)
                 -D__TARGET_ARCH_${RINGSIDE_BPF_ARCH}
                 -I${PROJECT_SOURCE_DIR}
                 -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+                -idirafter /usr/${CMAKE_LIBRARY_ARCHITECTURE}/include
                 -MD -MF ${raw}.d -MT ${raw}
                 -c ${source_path} -o ${raw}
         DEPENDS ${source_path}

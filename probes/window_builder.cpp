@@ -29,12 +29,16 @@ std::uint64_t stopped_until(const rs_stop& stop, std::uint64_t until_ns) {
 
 }  // namespace
 
-double WindowBuilder::Level::step(std::uint64_t until_ns) {
+double WindowBuilder::Level::change(std::uint64_t until_ns) {
     const std::uint64_t area = (in * until_ns - in_t) - (out * until_ns - out_t);
     const auto change = static_cast<std::int64_t>(area - last_area);
     last_area = area;
+    return static_cast<double>(change);
+}
+
+double WindowBuilder::Level::step(std::uint64_t until_ns) {
     // Slightly below zero when an event of this window was counted in the one before.
-    return change > 0 ? static_cast<double>(change) : 0;
+    return std::max(change(until_ns), 0.0);
 }
 
 StopFigures WindowBuilder::build_stop(const rs_stop& raw, Stop& before, std::uint64_t end_ns) {
@@ -54,19 +58,38 @@ StopFigures WindowBuilder::build_stop(const rs_stop& raw, Stop& before, std::uin
     return figures;
 }
 
-void WindowBuilder::build_bql(const rs_queue& raw, Totals& totals, std::uint64_t end_ns,
-                              QueueWindow& window) {
+// Two CPUs may step on each other while they bring our sums up to date with the kernel's own two
+// counters, which are always right. What is lost so stays lost, but how much is known: the drift of
+// our level from the kernel's. A window in which the drift stood still is corrected exactly.
+void WindowBuilder::build_bql(const RawQueue& raw, Totals& totals, std::uint64_t length_ns,
+                              std::uint64_t end_ns, QueueWindow& window) {
+    const rs_queue& state = raw.state;
+    const std::int64_t drift_before = totals.bql_drift;
+    const auto start_bytes = static_cast<double>(std::max<std::int64_t>(totals.bql_bytes(), 0));
     Level& level = totals.bql;
-    level.in = raw.bql_in;
-    level.in_t = raw.bql_in_t;
-    level.out = raw.bql_out;
-    level.out_t = raw.bql_out_t;
-    window.bql = raw.bql_in != 0;
-    window.bql_byte_ns = level.step(end_ns);
-    // Our running sums against the kernel's own two counters: unequal when two CPUs stepped on each
-    // other.
-    window.bql_exact = raw.bql_seen == 0 || static_cast<std::uint32_t>(raw.bql_in - raw.bql_out) ==
-                                                raw.bql_in_last - raw.bql_out_last;
+    level.in = state.bql_in;
+    level.in_t = state.bql_in_t;
+    level.out = state.bql_out;
+    level.out_t = state.bql_out_t;
+    if (state.bql_seen != 0) {
+        totals.bql_drift =
+            level.value() - static_cast<std::int32_t>(state.bql_in_last - state.bql_out_last);
+    }
+    window.bql = state.bql_in != 0;
+    window.bql_max = std::max<std::uint64_t>(
+        raw.xmit.max_bql_bytes, window.bql ? static_cast<std::uint64_t>(start_bytes) : 0);
+
+    const auto length = static_cast<double>(length_ns);
+    const auto drifted = static_cast<double>(totals.bql_drift) * length;
+    const double area = level.change(end_ns) - drifted;
+    // A count from one CPU with the time sum of another leaves no drift, but an area that is off by
+    // bytes times the age of the clock. An honest one lies between nothing and the highest level,
+    // give or take what moved until the state was read.
+    const double highest = static_cast<double>(window.bql_max) * length;
+    window.bql_exact = totals.bql_drift == drift_before && area >= -highest && area <= 2 * highest;
+    const auto end_bytes = static_cast<double>(std::max<std::int64_t>(totals.bql_bytes(), 0));
+    window.bql_byte_ns =
+        window.bql_exact ? std::max(area, 0.0) : (start_bytes + end_bytes) / 2 * length;
 }
 
 RingWindow WindowBuilder::build_ring(const RawQueue& raw, Totals& totals, std::uint64_t end_ns) {
@@ -97,13 +120,12 @@ RingWindow WindowBuilder::build_ring(const RawQueue& raw, Totals& totals, std::u
     return ring;
 }
 
-QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns) {
+QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t start_ns,
+                                       std::uint64_t end_ns) {
     Totals& totals = totals_[raw.queue];
     const rs_xmit_cell& xmit = raw.xmit;
     const rs_done_cell& done = raw.done;
 
-    const auto bql_start =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(totals.bql.value(), 0));
     const std::int64_t in_flight_start = totals.packets.value();
     totals.packets.in += xmit.sent.packets;
     totals.packets.in_t += xmit.sent.packets_t;
@@ -146,8 +168,7 @@ QueueWindow WindowBuilder::build_queue(const RawQueue& raw, std::uint64_t end_ns
     window.in_flight_byte_ns = totals.bytes.step(end_ns);
     window.last_progress_ns = raw.state.last_ns;
     window.oldest_ns = raw.oldest_ns;
-    build_bql(raw.state, totals, end_ns, window);
-    window.bql_max = std::max<std::uint64_t>(xmit.max_bql_bytes, window.bql ? bql_start : 0);
+    build_bql(raw, totals, end_ns - start_ns, end_ns, window);
     window.latency_ns = done.latency_ns;
     window.latency_max_ns = done.max_latency_ns;
     window.latency = sparse(done.latency);
@@ -166,7 +187,7 @@ Window WindowBuilder::build(const RawWindow& raw) {
     window.start_ns = raw.start_ns;
     window.end_ns = raw.end_ns;
     for (const RawQueue& queue : raw.queues) {
-        window.queues.push_back(build_queue(queue, raw.end_ns));
+        window.queues.push_back(build_queue(queue, raw.start_ns, raw.end_ns));
     }
     for (const RawNapi& napi : raw.napis) {
         window.napis.push_back({.instance = napi.instance,

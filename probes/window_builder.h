@@ -23,7 +23,8 @@ class WindowBuilder {
         std::uint64_t last_area = 0;
 
         [[nodiscard]] std::int64_t value() const { return static_cast<std::int64_t>(in - out); }
-        // Area under the level since the last call, unit * ns.
+        // Area under the level since the last call, unit * ns; step: never below zero.
+        double change(std::uint64_t until_ns);
         double step(std::uint64_t until_ns);
     };
     struct Stop {
@@ -35,15 +36,18 @@ class WindowBuilder {
         std::uint32_t resets = 0;
         rs_flow lost{};
         rs_level lost_descriptors{};
+        std::int64_t bql_drift = 0;  // our level less the kernel's
+
+        [[nodiscard]] std::int64_t bql_bytes() const { return bql.value() - bql_drift; }
         Stop stop[RS_STOP_REASONS];
         std::uint32_t watchdogs = 0;
     };
 
-    QueueWindow build_queue(const RawQueue& raw, std::uint64_t end_ns);
+    QueueWindow build_queue(const RawQueue& raw, std::uint64_t start_ns, std::uint64_t end_ns);
     static StopFigures build_stop(const rs_stop& raw, Stop& before, std::uint64_t end_ns);
     static RingWindow build_ring(const RawQueue& raw, Totals& totals, std::uint64_t end_ns);
-    static void build_bql(const rs_queue& raw, Totals& totals, std::uint64_t end_ns,
-                          QueueWindow& window);
+    static void build_bql(const RawQueue& raw, Totals& totals, std::uint64_t length_ns,
+                          std::uint64_t end_ns, QueueWindow& window);
 
     std::map<std::uint32_t, Totals> totals_;
 };

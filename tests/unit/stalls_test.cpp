@@ -96,6 +96,39 @@ TEST(Stalls, APacketThatHasJustBeenSentIsNone) {
     EXPECT_TRUE(stalls_of(run).empty());
 }
 
+// What a watchdog reset does: the packets of the dead ring are dropped, and traffic goes on.
+TEST(Stalls, OneThatEndsInAResetOfTheDriverIsSeen) {
+    auto run = stopped_run();
+    const std::uint64_t begin_ns = kStartNs + 1000 * kMs;
+    QueueWindow& reset = run.windows[17].queues[0];
+    reset.dropped = 16;
+    reset.in_flight_end = 0;
+    reset.oldest_ns = 0;
+    for (std::size_t i = 18; i < 20; ++i) {
+        QueueWindow& after = run.windows[i].queues[0];
+        after = detail::whole(0, 100, 1000, {{100, kMs}}, 2);
+        after.last_progress_ns = run.windows[i].end_ns;
+    }
+    const std::vector<Stall> stalls = stalls_of(run);
+    ASSERT_EQ(stalls.size(), 1U);
+    EXPECT_FALSE(stalls[0].open);
+    EXPECT_EQ(stalls[0].begin_ns, 1000 * kMs);
+    EXPECT_EQ(stalls[0].end_ns, 1700 * kMs);
+    EXPECT_TRUE(stalls_of(run, 701 * kMs).empty());
+    // Drops of other packets while the old ones stay are no end of it.
+    run.windows[13].queues[0].dropped = 3;
+    ASSERT_EQ(stalls_of(run).size(), 1U);
+    EXPECT_EQ(stalls_of(run)[0].duration_ns, 700 * kMs);
+    // New packets that wait in the same window do not hide it.
+    reset.in_flight_end = 1;
+    reset.oldest_ns = begin_ns + 750 * kMs;
+    ASSERT_EQ(stalls_of(run).size(), 1U);
+    EXPECT_EQ(stalls_of(run)[0].duration_ns, 700 * kMs);
+    // Packets that leave without a drop were completed: nothing more is known.
+    reset.dropped = 0;
+    EXPECT_TRUE(stalls_of(run).empty());
+}
+
 TEST(Stalls, WithoutALinkItIsNoFinding) {
     auto run = stall_run();
     run.events = {{kStartNs + 1400 * kMs, EventKind::kLinkDown, ""},

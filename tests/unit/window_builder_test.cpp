@@ -123,10 +123,11 @@ TEST(WindowBuilder, SplitsAStopOverTheWindowsThatItCrosses) {
     EXPECT_EQ(third.longest_ns, 140 * kMs);
 }
 
-TEST(WindowBuilder, TellsWhenItsBqlSumsAreNotTheKernels) {
+TEST(WindowBuilder, CorrectsWhatItsBqlSumsHaveLost) {
     WindowBuilder builder;
     RawQueue queue;
     queue.state.bql_seen = 1;
+    queue.xmit.max_bql_bytes = 3000;
     // 3000 bytes at 0 ms, 2000 of them gone at 50 ms; the kernel's counters have wrapped in
     // between.
     queue.state.bql_in = 3000;
@@ -139,8 +140,34 @@ TEST(WindowBuilder, TellsWhenItsBqlSumsAreNotTheKernels) {
     EXPECT_TRUE(good.bql);
     EXPECT_TRUE(good.bql_exact);
     EXPECT_DOUBLE_EQ(good.bql_byte_ns, (3000.0 * 50 + 1000.0 * 50) * kMs);
-    queue.state.bql_out_last += 1;
-    EXPECT_FALSE(builder.build(window(1, queue)).queues.at(0).bql_exact);
+    // The remaining 1000 bytes leave in the next window, and two CPUs lose 700 of them: the kernel
+    // says that nothing is left.
+    queue.state.bql_out_last += 1000;
+    queue.state.bql_out += 300;
+    queue.state.bql_out_t += 300 * (kStart + 150 * kMs);
+    const QueueWindow lost = builder.build(window(1, queue)).queues.at(0);
+    EXPECT_FALSE(lost.bql_exact);
+    EXPECT_DOUBLE_EQ(lost.bql_byte_ns, 500.0 * 100 * kMs);  // between the two levels
+    // From then on the drift is known.
+    const QueueWindow idle = builder.build(window(2, queue)).queues.at(0);
+    EXPECT_TRUE(idle.bql_exact);
+    EXPECT_DOUBLE_EQ(idle.bql_byte_ns, 0);
+    EXPECT_EQ(idle.bql_max, 3000U);
+}
+
+TEST(WindowBuilder, DoesNotBelieveABqlAverageAboveTheMaximum) {
+    WindowBuilder builder;
+    RawQueue queue;
+    queue.state.bql_seen = 1;
+    queue.xmit.max_bql_bytes = 1500;
+    // In and out within the window, but the time of the leaving is lost.
+    queue.state.bql_in = queue.state.bql_in_last = 1500;
+    queue.state.bql_in_t = 1500 * kStart;
+    queue.state.bql_out = queue.state.bql_out_last = 1500;
+    const QueueWindow torn = builder.build(window(0, queue)).queues.at(0);
+    EXPECT_FALSE(torn.bql_exact);
+    EXPECT_DOUBLE_EQ(torn.bql_byte_ns, 0);
+    EXPECT_TRUE(builder.build(window(1, queue)).queues.at(0).bql_exact);
 }
 
 TEST(WindowBuilder, CountsWatchdogsOnce) {
