@@ -29,6 +29,7 @@ struct TraceArguments {
 struct Totals {
     std::uint64_t packets = 0, bytes = 0, segments = 0, wire_bytes = 0;
     std::uint64_t completed = 0, dropped = 0, requeued = 0, missed = 0, unpaired = 0, errors = 0;
+    std::uint64_t lost_in_reset = 0;  // ring tier
     std::uint64_t stops = 0, watchdogs = 0, polls = 0;
     std::uint64_t span_ns = 0;
     std::uint64_t stopped_ns = 0;  // of all queues
@@ -56,6 +57,7 @@ void Totals::add(const Window& window) {
         requeued += queue.requeued;
         missed += queue.missed;
         unpaired += queue.unpaired;
+        lost_in_reset += queue.ring.reset_packets;
         errors += queue.errors;
         stops += queue.driver_stop.count + queue.bql_stop.count;
         stopped_ns += queue.driver_stop.stopped_ns + queue.bql_stop.stopped_ns;
@@ -173,11 +175,15 @@ std::uint64_t sum_of_misses(const RunEnd& end) {
 
 // Every packet that was given to the driver went somewhere; say where.
 std::string accounting(const Totals& t) {
-    return fmt::format(
+    std::string text = fmt::format(
         "{} completed, {} dropped, {} requeued, {} in flight, {} not seen to complete, {} not "
         "paired",
         format_count(t.completed), format_count(t.dropped), format_count(t.requeued),
         t.in_flight_end, format_count(t.missed), format_count(t.unpaired));
+    if (t.lost_in_reset > 0) {
+        text += fmt::format(", {} lost in a reset of the ring", format_count(t.lost_in_reset));
+    }
+    return text;
 }
 
 std::string summary_text(const Recording& recording, const Totals& t) {
@@ -230,6 +236,7 @@ std::string summary_json(const Recording& recording, const RunInfo& info, const 
         {"in_flight_end", t.in_flight_end},
         {"missed_completions", t.missed},
         {"unpaired", t.unpaired},
+        {"lost_in_reset", t.lost_in_reset},
         {"driver_errors", t.errors},
         {"watchdogs", t.watchdogs},
         {"kernel_tx_packets", t.kernel_packets},
