@@ -172,12 +172,14 @@ struct rs_ring {
 	__u32 fifo_in;     /* packets put in */
 	__u32 epoch;       /* resets noticed when transmitting */
 	__u32 epoch_head;  /* `head` when the epoch began; the driver's own indices were 0 */
+	__u64 epoch_ns;    /* when that was noticed */
 	/* completion side */
 	__u32 tail RS_CACHE_ALIGNED; /* descriptors taken back */
 	__u32 tail_index;
 	__u32 fifo_out;
 	__u32 tail_epoch;
 	__u32 flushed;     /* a reset was noticed by a poll before the transmit side has noticed it */
+	__u64 lost_ns;     /* when what was lost last was lost */
 	struct rs_flow lost; /* packets that were in the ring when it was reset */
 	struct rs_level lost_descriptors;
 } RS_CACHE_ALIGNED;

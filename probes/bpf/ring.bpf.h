@@ -91,6 +91,7 @@ static __always_inline void ring_moved(struct rs_ring *ring, struct rs_xmit_cell
 		ring->size = ring_size(dev, queue);
 		ring->head_index = 0;
 		ring->epoch_head = ring->head;
+		ring->epoch_ns = now;
 		*(volatile __u32 *)&ring->epoch = ring->epoch + 1;
 		return;
 	}
@@ -212,6 +213,21 @@ __noinline int ring_count_completed(__u32 index, __u32 len, __u64 start_ns, __u6
 	return 0;
 }
 
+/* The ring was reset with the packet in it: no completion, but the end of a wait. */
+__noinline int ring_count_lost(__u32 index, __u32 len, __u64 start_ns)
+{
+	struct rs_ring *ring = ring_of(index);
+	struct rs_done_cell *cell;
+
+	if (index >= RS_MAX_QUEUES)
+		return 0;
+	flow_add(&ring->lost, len, ring->lost_ns);
+	cell = done_cell(index);
+	if (cell)
+		note_progress(cell, &queues[index], start_ns, ring->lost_ns);
+	return 0;
+}
+
 #define RING_WALK 1024
 
 /* Takes packets whose descriptors lie before `tail` out of the queue; those of an older epoch are lost.
@@ -235,7 +251,7 @@ __noinline int ring_take(__u32 index, __u32 tail, __u64 now)
 		if ((__s32)(entry->epoch - epoch) > 0)
 			break;
 		if (entry->epoch != epoch) {
-			flow_add(&ring->lost, entry->len, now);
+			ring_count_lost(index, entry->len, entry->start_ns);
 		} else if (end == entry->begin) {
 			/* Still in the driver's xmit function on another CPU. */
 			if ((__s32)(tail - end) > 0 && !entry->seen_ns)
@@ -262,9 +278,10 @@ static __always_inline bool xmit_in_progress(__u32 index, const struct rs_ring *
 	return in != ring->fifo_out && last && *(volatile __u32 *)&last->end == last->begin;
 }
 
-static __always_inline void ring_lose_descriptors(struct rs_ring *ring, __u32 head, __u64 now)
+static __always_inline void ring_lose_descriptors(struct rs_ring *ring, __u32 head, __u64 when)
 {
-	level_add(&ring->lost_descriptors, head - ring->tail, now);
+	ring->lost_ns = when;
+	level_add(&ring->lost_descriptors, head - ring->tail, when);
 	ring->tail = head;
 	ring->tail_index = 0;
 }
@@ -287,7 +304,7 @@ __noinline int ring_advance(__u32 index)
 	ring_read(control.device, index, &view);
 
 	if (ring->tail_epoch != epoch) {
-		ring_lose_descriptors(ring, ring->epoch_head, now);
+		ring_lose_descriptors(ring, ring->epoch_head, ring->epoch_ns);
 		ring->tail_epoch = epoch;
 		ring->flushed = 0;
 	} else if (ring->flushed) {

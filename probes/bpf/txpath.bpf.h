@@ -373,11 +373,24 @@ static __always_inline void note_in_flight(struct rs_xmit_cell *cell, struct rs_
 
 /* ---- completion side --------------------------------------------------------------------------------- */
 
+/* Something was in flight from `start_ns` on, or since the last packet left, and leaves at `now`. */
+static __always_inline void note_progress(struct rs_done_cell *cell, struct rs_queue *queue, __u64 start_ns,
+					  __u64 now)
+{
+	__u64 progress = queue->last_ns > start_ns ? queue->last_ns : start_ns;
+
+	if (now > progress && now - progress > cell->max_gap_ns) {
+		cell->max_gap_ns = now - progress;
+		cell->max_gap_end_ns = now;
+	}
+	queue->last_ns = now;
+}
+
 /* One packet that was given at `start_ns` has left at `now`. */
 static __always_inline void count_completed(struct rs_done_cell *cell, struct rs_queue *queue, __u32 len,
 					    __u64 start_ns, __u64 now)
 {
-	__u64 latency = now - start_ns, progress;
+	__u64 latency = now - start_ns;
 	__u32 bucket;
 
 	flow_add(&cell->completed, len, now);
@@ -387,13 +400,7 @@ static __always_inline void count_completed(struct rs_done_cell *cell, struct rs
 	bucket = rs_hist_index(latency);
 	if (bucket < RS_HIST_BUCKETS)
 		cell->latency[bucket] += 1;
-
-	progress = queue->last_ns > start_ns ? queue->last_ns : start_ns;
-	if (now > progress && now - progress > cell->max_gap_ns) {
-		cell->max_gap_ns = now - progress;
-		cell->max_gap_end_ns = now;
-	}
-	queue->last_ns = now;
+	note_progress(cell, queue, start_ns, now);
 }
 
 /* Looks at every queue that may have changed outside the transmit path. */

@@ -252,6 +252,9 @@ TEST_P(RingEngine, LosesPacketsToAResetAndInventsNoLatency) {
         EXPECT_EQ(engine_ring()->epoch, 1U) << "poll first: " << poll_first;
         EXPECT_EQ(engine_done_cell()->completed.packets, 3U);
         EXPECT_LT(engine_done_cell()->max_latency_ns, 3'000U);
+        // The five seconds are a wait all the same.
+        EXPECT_GE(engine_done_cell()->max_gap_ns, 5'000'000'000U);
+        EXPECT_LT(engine_done_cell()->max_gap_ns, 5'000'010'000U);
         EXPECT_EQ(engine_ring()->lost_descriptors.n, 10U);
     }
 }
