@@ -172,6 +172,28 @@ class Support(unittest.TestCase):
         with self.assertRaises(LabError):
             support.replace("no markers", "new\n")
 
+    def test_one_row_says_what_all_cases_of_a_driver_saw(self):
+        one = case.parse("x", Cases.GOOD)
+        kernel = kernels.Kernel("sid", "amd64", "7.2.1-amd64", Path(), Path())
+        doctor = {"interface": {"driver": "e1000e"}, "tiers": [{"name": "skb", "available": True},
+                                                               {"name": "ring", "available": False}],
+                  "hooks": [{"name": "a", "how": "tp_btf", "why_not": ""},
+                            {"name": "b", "how": "-", "why_not": "not here"}]}
+        outcome = guest.Outcome(console.Console(), {"doctor": doctor})
+        results = [main.Result("x/sid", one, kernel, 1.0, failures, outcome, Path())
+                   for failures in ([], ["something"])]
+        results.append(main.Result("x/sid", one, None, 1.0, ["no network"], None, Path()))
+        self.assertEqual(support.rows(results), [
+            ("7.2.1-amd64", "amd64", "e1000e", "skb", "1 of 2", "b: not here", "1 of 2")])
+
+    def test_expectations_that_do_not_hold_are_failures(self):
+        one = case.parse("x", Cases.GOOD.replace("1 == 1", "after.n == 7"))
+        holds = guest.Outcome(console.Console(), {"after": {"n": 7}})
+        self.assertEqual(main.check(one, "sid", holds), [])
+        fails = guest.Outcome(console.Console(), {"after": {"n": 8}})
+        self.assertIn("after.n = 8", main.check(one, "sid", fails)[0])
+        self.assertIn("after", main.check(one, "sid", guest.Outcome(console.Console(), {}))[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -49,7 +49,7 @@ class Case:
 KEYS = {
     "summary": (str, ...), "machine": (str, ...), "nic": (str, ""), "driver": (str, ...),
     "modules": (list, ...), "kernels": (list, list(SUITES)), "quick": (list, ["sid"]), "guest": (str, ...),
-    "timeout_s": (int, 120), "append": (str, ""), "iperf3": (bool, False), "device": (dict, None),
+    "timeout_s": (int, 300), "append": (str, ""), "iperf3": (bool, False), "device": (dict, None),
     "expect": (list, ...),
 }
 
