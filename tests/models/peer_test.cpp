@@ -11,6 +11,7 @@ namespace {
 using testing::SizeIs;
 
 constexpr std::uint8_t kFin = 1, kSyn = 2, kRst = 4, kPsh = 8, kAck = 16;
+constexpr std::uint16_t kDiscard = 9;
 constexpr std::uint64_t kRtt = 200 * kUs;
 
 Bytes ipv4_frame(std::uint8_t protocol, BytesView payload, std::uint32_t to = 0x0a000002) {
@@ -31,7 +32,7 @@ Bytes tcp_frame(std::uint32_t sequence, std::uint8_t flags, std::size_t payload 
                 std::uint16_t port = 40000) {
     Bytes segment;
     append_be(segment, port, 2);
-    append_be(segment, 5201, 2);
+    append_be(segment, kDiscard, 2);
     append_be(segment, sequence, 4);
     append_be(segment, 0, 4);
     append_be(segment, 0x50, 1);
@@ -60,7 +61,7 @@ class PeerTest : public testing::Test {
         if (!answer) {
             return std::nullopt;
         }
-        EXPECT_EQ(be(*answer, 34, 2), 5201U);
+        EXPECT_EQ(be(*answer, 34, 2), kDiscard);
         EXPECT_EQ(be(*answer, 36, 2), 40000U);
         EXPECT_EQ(internet_checksum(BytesView(*answer).subspan(14, 20)), 0);
         const BytesView segment = BytesView(*answer).subspan(34);

@@ -23,6 +23,10 @@ constexpr std::size_t kMostAnswers = 8192;
 void Peer::frame(BytesView head, std::uint32_t tso_payload, std::uint64_t now_ns,
                  std::uint64_t sent_at_ns) {
     const std::optional<std::uint64_t> type = be(head, 12, 2);
+    if (!type) {
+        return;
+    }
+    std::copy_n(head.begin() + 6, guest_mac_.size(), guest_mac_.begin());
     if (type == kTypeArp) {
         arp(head, sent_at_ns);
     } else if (type == kTypeIpv4) {
@@ -37,8 +41,7 @@ void Peer::arp(BytesView frame, std::uint64_t sent_at_ns) {
         be(frame, 38, 4) != address_.ipv4) {
         return;
     }
-    Bytes out = ethernet_to(frame);
-    append_be(out, kTypeArp, 2);
+    Bytes out = ethernet_to_guest(kTypeArp);
     append_be(out, kIpv4OverEthernet, 6);
     append_be(out, 2, 2);  // reply
     append(out, std::as_bytes(std::span(address_.mac)));
@@ -71,19 +74,23 @@ void Peer::ipv4(BytesView frame, std::uint32_t tso_payload, std::uint64_t now_ns
         payload_bytes = tcp_header * 4 + tso_payload;
     }
     payload = payload.first(std::min<std::size_t>(payload.size(), payload_bytes));
+    const auto from = static_cast<std::uint32_t>(*source);
     if (*protocol == kIcmp) {
-        icmp(frame, payload, sent_at_ns);
+        icmp(from, payload, sent_at_ns);
     } else if (*protocol == kUdp && payload.size() > kUdpHeader) {
         mark(payload.subspan(kUdpHeader), now_ns);
     } else if (*protocol == kTcp) {
-        const TcpSink::Ends ends{static_cast<std::uint32_t>(*source), address_.ipv4};
-        for (const Bytes& segment : tcp_.segment(ends, payload, payload_bytes)) {
-            answer(sent_at_ns, ipv4_to(frame, kTcp, segment));
-        }
+        send_tcp(tcp_.segment(from, payload, payload_bytes, sent_at_ns), sent_at_ns);
     }
 }
 
-void Peer::icmp(BytesView frame, BytesView message, std::uint64_t sent_at_ns) {
+void Peer::send_tcp(const std::vector<TcpPeer::Out>& segments, std::uint64_t sent_at_ns) {
+    for (const TcpPeer::Out& out : segments) {
+        answer(sent_at_ns, ipv4_to(out.to, kTcp, out.segment));
+    }
+}
+
+void Peer::icmp(std::uint32_t from, BytesView message, std::uint64_t sent_at_ns) {
     constexpr std::uint64_t kEcho = 8;
     if (message.size() < 8 || be(message, 0, 2) != kEcho << 8) {
         return;
@@ -92,7 +99,7 @@ void Peer::icmp(BytesView frame, BytesView message, std::uint64_t sent_at_ns) {
     put_be16(reply, 0, 0);
     put_be16(reply, 2, 0);
     put_be16(reply, 2, internet_checksum(reply));
-    answer(sent_at_ns, ipv4_to(frame, kIcmp, reply));
+    answer(sent_at_ns, ipv4_to(from, kIcmp, reply));
 }
 
 void Peer::mark(BytesView datagram, std::uint64_t now_ns) {
@@ -106,15 +113,15 @@ void Peer::mark(BytesView datagram, std::uint64_t now_ns) {
     }
 }
 
-Bytes Peer::ethernet_to(BytesView frame) const {
-    Bytes out(frame.begin() + 6, frame.begin() + 12);
+Bytes Peer::ethernet_to_guest(std::uint16_t type) const {
+    Bytes out(guest_mac_.begin(), guest_mac_.end());
     append(out, std::as_bytes(std::span(address_.mac)));
+    append_be(out, type, 2);
     return out;
 }
 
-Bytes Peer::ipv4_to(BytesView frame, std::uint8_t protocol, BytesView payload) const {
-    Bytes out = ethernet_to(frame);
-    append_be(out, kTypeIpv4, 2);
+Bytes Peer::ipv4_to(std::uint32_t to, std::uint8_t protocol, BytesView payload) const {
+    Bytes out = ethernet_to_guest(kTypeIpv4);
     append_be(out, 0x4500, 2);
     append_be(out, kIpv4 + payload.size(), 2);
     append_be(out, 0, 2);       // identification
@@ -123,7 +130,7 @@ Bytes Peer::ipv4_to(BytesView frame, std::uint8_t protocol, BytesView payload) c
     append_be(out, protocol, 1);
     append_be(out, 0, 2);
     append_be(out, address_.ipv4, 4);
-    append(out, frame.subspan(kEthernet + 12, 4));
+    append_be(out, to, 4);
     put_be16(out, kEthernet + 10, internet_checksum(BytesView(out).subspan(kEthernet, kIpv4)));
     append(out, payload);
     return out;
@@ -136,6 +143,7 @@ void Peer::answer(std::uint64_t sent_at_ns, Bytes frame) {
 }
 
 std::optional<Bytes> Peer::take(std::uint64_t now_ns) {
+    send_tcp(tcp_.repeat(now_ns), now_ns);
     if (answers_.empty() || answers_.front().arrives_ns > now_ns) {
         return std::nullopt;
     }
@@ -145,7 +153,11 @@ std::optional<Bytes> Peer::take(std::uint64_t now_ns) {
 }
 
 std::optional<std::uint64_t> Peer::next_arrival() const {
-    return answers_.empty() ? std::nullopt : std::optional(answers_.front().arrives_ns);
+    std::optional<std::uint64_t> next = tcp_.next_repeat();
+    if (!answers_.empty()) {
+        next = std::min(next.value_or(answers_.front().arrives_ns), answers_.front().arrives_ns);
+    }
+    return next;
 }
 
 }  // namespace ringside::lab
