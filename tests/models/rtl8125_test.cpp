@@ -279,6 +279,16 @@ TEST_F(Rtl8125Test, ALostMessageLeavesTheStatusSet) {
     EXPECT_EQ(guest_.messages(), 1U);
 }
 
+TEST_F(Rtl8125Test, AMessageThatNobodyTakesIsLoggedAsSuch) {
+    guest_.interrupts.clear(VFIO_PCI_MSIX_IRQ_INDEX);
+    post();
+    poll_tx(0);
+    chip_.advance(kMs);
+    EXPECT_THAT(guest_.logged("irq_off"), SizeIs(1));
+    EXPECT_THAT(guest_.logged("irq"), IsEmpty());
+    EXPECT_EQ(chip_.messages(), 0U);
+}
+
 TEST_F(Rtl8125Test, ANeverDoneFrameKeepsItsOwnBitAndTheNextDoesNot) {
     guest_.knob(chip_, "neverdone 1 0");
     post();

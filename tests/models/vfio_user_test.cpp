@@ -312,6 +312,17 @@ TEST_F(VfioSocketTest, IsAnErrorIfTheClientLeavesWithinABody) {
     EXPECT_THAT(served.error().message(), HasSubstr("after 15 of 16 bytes"));
 }
 
+TEST_F(VfioSocketTest, LosesPatienceWithAMessageThatStopsHalfWay) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const UniqueFd client(ends[0]);
+    VfioConnection hasty(UniqueFd(ends[1]), server_, std::chrono::milliseconds(20));
+    ASSERT_EQ(::write(client.get(), "abc", 3), 3);
+    const Result<bool> served = hasty.serve_one();
+    ASSERT_FALSE(served);
+    EXPECT_EQ(served.error().code(), ErrorCode::kIo);
+}
+
 TEST_F(VfioSocketTest, RefusesAHugeMessageBeforeReadingIt) {
     write_bytes(body_of(VfioHeader{.id = 1, .command = 9, .size = 0x7fff'ffff}));
     const Result<bool> served = connection_->serve_one();

@@ -59,6 +59,8 @@ void Nic::send_message(unsigned vector, std::uint32_t status, std::uint64_t now_
     } else if (machine_.interrupts.send(vector)) {
         ++messages_;
         machine_.log.write(now_ns, "irq", {{"v", vector}, {"st", status}});
+    } else {
+        machine_.log.write(now_ns, "irq_off", {{"v", vector}, {"st", status}});
     }
 }
 

@@ -15,8 +15,6 @@
 namespace ringside::lab {
 namespace {
 
-// A message that stops half way must not stop the model for ever.
-constexpr time_t kPatienceSeconds = 5;
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kVfioMaxFds);
 
 // Takes every descriptor of the message; those beyond kVfioMaxFds are closed.
@@ -39,6 +37,15 @@ void take_fds(msghdr& message, std::vector<UniqueFd>& fds) {
 }
 
 }  // namespace
+
+VfioConnection::VfioConnection(UniqueFd socket, VfioServer& server,
+                               std::chrono::milliseconds patience)
+    : socket_(std::move(socket)), server_(server) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience);
+    const timeval wait{.tv_sec = seconds.count(),
+                       .tv_usec = std::chrono::microseconds(patience - seconds).count()};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+}
 
 Result<std::size_t> VfioConnection::read_all(std::span<std::byte> bytes,
                                              std::vector<UniqueFd>& fds) {
@@ -113,10 +120,7 @@ Result<UniqueFd> listen_unix(const std::string& path) {
         ::unlink(path.c_str());
     }
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
-    // Accepted sockets inherit the time-out; accept itself is only called when a client is there.
     if (!socket ||
-        ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
         ::listen(socket.get(), 1) != 0) {
         return fail(Error::from_errno(errno, "cannot listen on " + path));

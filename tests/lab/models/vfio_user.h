@@ -6,11 +6,13 @@
 // follows it has no beginning; anything else that is wrong is answered with an errno.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analyzers/base/result.h"
@@ -111,11 +113,14 @@ class VfioServer {
 // One accepted connection.
 class VfioConnection {
   public:
-    VfioConnection(UniqueFd socket, VfioServer& server)
-        : socket_(std::move(socket)), server_(server) {}
+    // How long a message may stop half way: it must not stop the model for ever.
+    static constexpr std::chrono::milliseconds kPatience{5000};
+
+    VfioConnection(UniqueFd socket, VfioServer& server,
+                   std::chrono::milliseconds patience = kPatience);
 
     // Reads one message and answers it. False: the client has gone, between two messages.
-    // Errors: kBadInput (a size that cannot be), kIo (cut short, or nothing came for five seconds).
+    // Errors: kBadInput (a size that cannot be), kIo (cut short, or the patience is over).
     Result<bool> serve_one();
     [[nodiscard]] int fd() const { return socket_.get(); }
 
