@@ -66,6 +66,14 @@ class Rtl8125Test : public testing::Test {
     [[nodiscard]] bool owned(std::uint32_t index) const {
         return (guest_.get32(descriptor(index)) & rtl::kDescOwn) != 0;
     }
+    // The receive ring has this one descriptor.
+    std::uint64_t post_receive_buffer() {
+        const std::uint64_t buffer = guest_.allocate(2048);
+        guest_.put32(rx_ring_ + 8, static_cast<std::uint32_t>(buffer));
+        guest_.put32(rx_ring_ + 12, static_cast<std::uint32_t>(buffer >> 32));
+        guest_.put32(rx_ring_, rtl::kDescOwn | rtl::kRingEnd | 2048);
+        return buffer;
+    }
     void acknowledge() {
         write(rtl::kIntrStatus, 4, read(rtl::kIntrStatus, 4));
         guest_.messages();
@@ -446,10 +454,7 @@ TEST_F(Rtl8125Test, WriteBackToMemoryThatHasGoneIsAnErrorAndNoCrash) {
 // ---------------------------------------------------------------- receive
 
 TEST_F(Rtl8125Test, PutsAnAnswerOfThePeerIntoTheReceiveRing) {
-    const std::uint64_t buffer = guest_.allocate(2048);
-    guest_.put32(rx_ring_ + 8, static_cast<std::uint32_t>(buffer));
-    guest_.put32(rx_ring_ + 12, static_cast<std::uint32_t>(buffer >> 32));
-    guest_.put32(rx_ring_, rtl::kDescOwn | rtl::kRingEnd | 2048);
+    const std::uint64_t buffer = post_receive_buffer();
     post(arp_request());
     poll_tx(0);
     EXPECT_EQ(chip_.advance(kWireNs),
@@ -460,6 +465,16 @@ TEST_F(Rtl8125Test, PutsAnAnswerOfThePeerIntoTheReceiveRing) {
     EXPECT_EQ(guest_.get(buffer, 6), bytes_of({2, 0, 0, 0, 0, 1}));
     EXPECT_EQ(read(rtl::kIntrStatus, 4), rtl::kTxOk | rtl::kRxOk);
     EXPECT_THAT(guest_.logged("rx"), SizeIs(1));
+}
+
+TEST_F(Rtl8125Test, AnAnswerThatArrivesWhileTheCableIsOutIsLost) {
+    post_receive_buffer();
+    post(arp_request());
+    poll_tx(0);
+    guest_.knob(chip_, "link 0");
+    chip_.advance(kMs);
+    EXPECT_THAT(guest_.logged("rx_lost"), SizeIs(1));
+    EXPECT_EQ(guest_.get32(rx_ring_) & rtl::kDescOwn, rtl::kDescOwn);
 }
 
 TEST_F(Rtl8125Test, AnAnswerWithoutAReceiveDescriptorIsLostAndCounted) {
