@@ -44,9 +44,14 @@ def nic_arguments(machine: Machine, nic: str, network: str = "user,id=n0") -> li
 
 
 def device_model_arguments(socket: Path) -> list[str]:
-    """The PCI device that a process behind this socket plays."""
+    """The PCI device that a process behind this socket plays.
+
+    Without x-no-posted-writes QEMU does not wait for register writes: an acknowledgement may then reach
+    the model after the next completion and clear that one's interrupt.
+    """
     return ["-device", "pcie-root-port,id=port0,bus=pcie.0,chassis=1,slot=1",
             "-device", '{"driver": "vfio-user-pci", "bus": "port0", '
+                       '"x-no-posted-writes": true, '
                        f'"socket": {{"type": "unix", "path": "{socket}"}}}}']
 
 
