@@ -179,6 +179,7 @@ struct rs_ring {
 	__u32 fifo_out;
 	__u32 tail_epoch;
 	__u32 flushed;     /* a reset was noticed by a poll before the transmit side has noticed it */
+	__u32 busy;        /* somebody is at it; only where several can be (RING_SHARED) */
 	__u64 lost_ns;     /* when what was lost last was lost */
 	struct rs_flow lost; /* packets that were in the ring when it was reset */
 	struct rs_level lost_descriptors;

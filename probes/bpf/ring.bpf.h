@@ -10,12 +10,18 @@
  *   __u32 ring_size(__u64 dev, __u32 queue)         descriptors
  *   void ring_read(__u64 dev, __u32 queue, struct ring_view *)
  *   bool ring_polled_by(__u64 dev, __u32 queue, __u64 napi)   that instance completes that queue
+ * and, when several instances or the driver's transmit function complete the same queue,
+ *   RING_SHARED 1    needs Linux 5.12
  * `dev` is the address of the struct net_device.
  */
 #ifndef RINGSIDE_RING_BPF_H
 #define RINGSIDE_RING_BPF_H
 
 #include "probes/bpf/txpath.bpf.h"
+
+#ifndef RING_SHARED
+#define RING_SHARED 0
+#endif
 
 const volatile __u32 rs_fifo_size = 1024; /* a power of two, set before loading */
 
@@ -56,6 +62,8 @@ static __always_inline void level_add(struct rs_level *level, __u32 n, __u64 now
 	level->n += n;
 	level->n_t += (__u64)n * now;
 }
+
+static __noinline int ring_complete(__u32 index);
 
 /* ---- transmit side ---------------------------------------------------------------------------------- */
 
@@ -195,10 +203,12 @@ static __always_inline void xmit_end(const struct net_device *net_device, int rc
 		__sync_fetch_and_add(&trouble.ring_odd, 1);
 	else if (used > cell->max_used)
 		cell->max_used = used;
+	if (RING_SHARED)
+		ring_complete(stash->queue);
 	xmit_close(stash, cell, queue, net_device);
 }
 
-/* ---- completion side: one poll at a time for each queue ------------------------------------------------ */
+/* ---- completion side: one at a time for each queue ---------------------------------------------------- */
 
 /* A global function is verified once, not once for each of the packets that a poll may complete. */
 __noinline int ring_count_completed(__u32 index, __u32 len, __u64 start_ns, __u64 now)
@@ -341,6 +351,21 @@ __noinline int ring_advance(__u32 index)
 	return 0;
 }
 
+/* Whoever finds another at it goes on: that one sees the same ring. */
+static __noinline int ring_complete(__u32 index)
+{
+	struct rs_ring *ring = ring_of(index);
+
+	if (!RING_SHARED)
+		return ring_advance(index);
+	if (__sync_val_compare_and_swap(&ring->busy, 0, 1))
+		return 0;
+	ring_advance(index);
+	/* An exchange and not a store: it orders what was written before. */
+	__sync_lock_test_and_set(&ring->busy, 0);
+	return 0;
+}
+
 static __always_inline void rings_polled(const struct napi_struct *napi)
 {
 	__u64 dev = control.device;
@@ -355,7 +380,7 @@ static __always_inline void rings_polled(const struct napi_struct *napi)
 		    (ring->fifo_in == ring->fifo_out && ring->head == ring->tail))
 			continue;
 		if (ring_polled_by(dev, i, (__u64)napi))
-			ring_advance(i);
+			ring_complete(i);
 	}
 }
 

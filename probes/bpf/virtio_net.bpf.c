@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * virtio_net on split rings. The indices count packets (descriptor chains), not descriptors, and run
- * free in 16 bits. The driver also takes packets back while it sends the next one: such a completion is
- * seen at the next poll of the queue pair.
+ * free in 16 bits. The send instance, the receive instance and the transmit function all take packets
+ * back.
  */
 #include "probes/bpf/netdev_priv.bpf.h"
 
 #define RING_INDEX_MASK 0xffffu
+#define RING_SHARED 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
