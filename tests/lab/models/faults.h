@@ -10,9 +10,8 @@
 //   pause 0|1           the peer's PAUSE: the wire begins no frame
 //   link 0|1            the cable: the PHY loses and finds the link, the wire begins no frame
 //   rtt US              the peer answers that much later
-//   sched -1|0|3        which queue is next: as the driver programs it, weighted round robin,
-//   strict
-//                       priority with the highest queue first (chips with a scheduler)
+//   sched -1|0|3        which queue is next: as the driver programs it, weighted round robin, or
+//                       strict priority with the highest queue first (chips with a scheduler)
 //   tbu 0|1             a queue that runs dry sets "transmit buffer unavailable" (dwmac5)
 //   stat                log the counters and flush
 //   trace 0|1           log every register access

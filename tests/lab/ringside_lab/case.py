@@ -41,6 +41,7 @@ class Case:
     timeout_s: float
     append: str
     iperf3: bool
+    r8125: str  # "", or how Realtek's module is built: "btf", "plain"
     device: DeviceModel | None
     expectations: tuple[Expectation, ...] = field(repr=False)
 
@@ -49,7 +50,7 @@ class Case:
 KEYS = {
     "summary": (str, ...), "machine": (str, ...), "nic": (str, ""), "driver": (str, ...),
     "modules": (list, ...), "kernels": (list, list(SUITES)), "quick": (list, ["sid"]), "guest": (str, ...),
-    "timeout_s": (int, 300), "append": (str, ""), "iperf3": (bool, False), "device": (dict, None),
+    "timeout_s": (int, 300), "append": (str, ""), "iperf3": (bool, False), "r8125": (str, ""), "device": (dict, None),
     "expect": (list, ...),
 }
 
@@ -78,6 +79,8 @@ def parse(name: str, text: str) -> Case:
     for suite in [*values["kernels"], *values["quick"]]:
         if suite not in SUITES:
             raise bad(f"there is no suite {suite}; known are {', '.join(SUITES)}")
+    if values["r8125"] not in ("", "btf", "plain"):
+        raise bad('r8125 is "btf" or "plain"')
     if bool(values["nic"]) == bool(values["device"]):
         raise bad("exactly one of nic and device says what the port is")
     expectations = []
@@ -102,6 +105,7 @@ def parse(name: str, text: str) -> Case:
                 nic=values["nic"], driver=values["driver"], modules=tuple(values["modules"]),
                 kernels=tuple(values["kernels"]), quick=tuple(values["quick"]), guest=values["guest"],
                 timeout_s=values["timeout_s"], append=values["append"], iperf3=values["iperf3"],
+                r8125=values["r8125"],
                 device=device, expectations=tuple(expectations))
 
 

@@ -17,7 +17,7 @@ from .case import Case
 from .console import Console
 from .errors import LabError
 from .host import DeviceProcess, Iperf3Server, Sink
-from .kernels import Kernel
+from .kernels import Kernel, r8125_module
 
 # Of Debian 12: its programs run on every kernel since 3.2, and busybox is one static file.
 USERLAND = ["busybox-static", "ethtool", "iproute2", "iperf3"]
@@ -53,6 +53,8 @@ def build_initramfs(case: Case, kernel: Kernel, environment: dict[str, object]) 
     for program in PROGRAMS:
         initramfs.add_program(cpio, tree, program)
     initramfs.add_modules(cpio, kernel.modules, ["af_packet", *case.modules])
+    if case.r8125:
+        cpio.file("modules/r8125.ko", r8125_module(kernel, case.r8125 == "btf").read_bytes())
     build = paths.SOURCE / "build" / case.machine.preset
     cpio.file("bin/ringside", (build / "tools/ringside").read_bytes())
     cpio.file("bin/lab_sender", (build / "tests/lab/lab_sender").read_bytes())

@@ -55,6 +55,23 @@ def _unpack_newest(archive: Archive, tree: Path) -> list[str]:
     return names()
 
 
+def r8125_module(kernel: Kernel, with_btf: bool) -> Path:
+    """Realtek's r8125 for this kernel, built once. Without BTF is possible only where the headers lack it."""
+    cache = paths.cache()
+    module = cache / "r8125" / f"{kernel.release}-{'btf' if with_btf else 'plain'}" / "r8125.ko"
+    if module.exists():
+        return module
+    module.parent.mkdir(parents=True, exist_ok=True)
+    command = [str(paths.LAB / "build_r8125"), kernel.suite, kernel.release, str(cache), str(module)]
+    # Headers of 6.12 and later bring the BTF by themselves.
+    if with_btf and kernel.suite == "bookworm":
+        command += ["--btf", str(kernel.image)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LabError(f"building r8125 for {kernel.release} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+    return module
+
+
 def fetch(suite: str, arch: str) -> Kernel:
     """Image and modules of the suite's kernel, from the cache or the archive."""
     archive = Archive(arch, [suite])
