@@ -186,6 +186,24 @@ TEST_F(Commands, RefuseAKernelWithoutBtf) {
     expect_only({});
 }
 
+TEST_F(Commands, TakeTheBestTierOrTheOneThatWasNamed) {
+    Process refused(trace(file(), {"--tier", "ring", "-d", "1s"}));
+    const Finished no_ring = refused.finish();
+    EXPECT_EQ(no_ring.exit, 3);
+    EXPECT_NE(no_ring.err.find("no ring tier for tun"), std::string::npos) << no_ring.err;
+    expect_only({});
+    for (const std::string tier : {"best", "skb"}) {
+        Process process(trace(file(), {"--tier", tier, "-d", "200ms", "--json"}));
+        const Finished result = process.finish();
+        ASSERT_EQ(result.exit, 0) << result.err;
+        EXPECT_EQ(json::parse(result.out).at("tier"), "skb");
+        const Analysis analysis = analysis_of(file());
+        const char* why = tier == "best" ? "no ring tier for tun" : "asked for";
+        EXPECT_NE(analysis.info.tier_why.find(why), std::string::npos) << analysis.info.tier_why;
+        fs::remove(file());
+    }
+}
+
 TEST_F(Commands, TellWhatTheKernelAllows) {
     const Finished doctor = ringside_says({"doctor", "tap0", "--json"});
     EXPECT_EQ(doctor.exit, 0) << doctor.out;
