@@ -88,6 +88,13 @@ Hook hook_of(const HookRow& row) {
             .required = row.required};
 }
 
+// Hooks are made from rows only, so there is one.
+const char* program_of(const Hook& hook) {
+    return std::find_if(kHooks.begin(), kHooks.end(),
+                        [&](const HookRow& row) { return hook.name == row.tracepoint; })
+        ->program;
+}
+
 void mark_absent(Hook& hook, std::string why) {
     hook.how = "-";
     hook.why = std::move(why);
@@ -218,10 +225,7 @@ Status Tracer::Impl::load(const TracerOptions& options, const char* name,
     object->set_map_entries("stashes", num_cpus);
     object->set_map_entries("fifos", std::size_t{num_queues} * fifo_size);
     for (const Hook& hook : wanted) {
-        const auto* const row = std::find_if(kHooks.begin(), kHooks.end(), [&](const HookRow& r) {
-            return hook.name == r.tracepoint;
-        });
-        object->set_autoload(row->program, hook.how != "-");
+        object->set_autoload(program_of(hook), hook.how != "-");
     }
     if (Status ok = object->load(); !ok) {
         return ok;
@@ -235,10 +239,7 @@ Status Tracer::Impl::attach() {
         if (hook.how == "-") {
             continue;
         }
-        const auto* const row = std::find_if(kHooks.begin(), kHooks.end(), [&](const HookRow& r) {
-            return hook.name == r.tracepoint;
-        });
-        bpf_link* link = bpf_program__attach(object->program(row->program));
+        bpf_link* link = bpf_program__attach(object->program(program_of(hook)));
         if (link != nullptr) {
             links.push_back(link);
             continue;
