@@ -413,6 +413,7 @@ Result<Analysis> analyze(const Run& run, const AnalysisParams& params) {
     }
     analysis.queues_used = analysis.queues.size();
     analysis.napis = napi_figures(used);
+    analysis.irqs = irq_figures(used);
     analysis.stalls = find_stalls(run, used, *threshold_ns);
     for (Stall& stall : analysis.stalls) {
         stall.doubtful = std::any_of(analysis.queues.begin(), analysis.queues.end(),

@@ -130,6 +130,10 @@ struct RingFigures {
     std::uint64_t batches = 0;
     double batch_descriptors = 0;  // average of a batch
     std::uint64_t batch_max = 0;
+    std::uint64_t batches_by_irq = 0;    // whose poll an interrupt had scheduled
+    std::uint64_t batches_by_timer = 0;  // whose poll the driver's TX timer had scheduled
+    std::uint64_t batches_by_other = 0;
+    std::uint64_t timers = 0;  // times that this timer has expired
     std::uint64_t bypassed = 0;
     std::uint64_t resets = 0;
     std::uint64_t reset_packets = 0;
@@ -208,6 +212,16 @@ struct NapiFigures {
     std::optional<double> gap_p50_ns;  // absent when there were less than two polls
     std::optional<double> gap_p99_ns;
     double gap_max_ns = 0;
+    std::uint64_t irq_polls = 0;               // polls that an interrupt had scheduled
+    std::optional<double> irq_to_poll_p50_ns;  // absent without such polls
+    std::optional<double> irq_to_poll_p99_ns;
+    double irq_to_poll_max_ns = 0;
+};
+
+// Hard interrupts of the device.
+struct IrqFigures {
+    std::uint64_t count = 0;
+    double per_s = 0;
 };
 
 // What the kernel's own packet counter turned out to count, compared with what was traced.
@@ -265,6 +279,7 @@ struct Analysis {
     bool trusted = true;          // latency and in-flight figures of all of them
     std::vector<QueueFigures> queues;
     std::vector<NapiFigures> napis;
+    IrqFigures irqs;
     std::vector<Stall> stalls;
     NotSeen not_seen;
     std::vector<Warning> warnings;

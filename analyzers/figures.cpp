@@ -75,6 +75,15 @@ struct Sum {
     }
 };
 
+// Absent for an empty histogram; never above the longest time, where one was recorded.
+std::optional<double> quantile(const Histogram& histogram, double share, std::uint64_t max_ns) {
+    if (histogram.empty()) {
+        return std::nullopt;
+    }
+    const double value = histogram.quantile_ns(share);
+    return max_ns > 0 ? std::min(value, static_cast<double>(max_ns)) : value;
+}
+
 // The next of 1, 2, 5, 10, 20 ... at or below (above) a time: ends of a scale that can be read.
 double round_scale(double ns, bool up) {
     const double decade = std::pow(10.0, std::floor(std::log10(std::max(ns, 1.0))));
@@ -247,6 +256,9 @@ std::optional<RingFigures> ring_figures(const std::vector<Sample>& samples, std:
         figures.used_max = std::max(figures.used_max, ring.used_max);
         figures.batches += ring.batches;
         figures.batch_max = std::max(figures.batch_max, ring.batch_max);
+        figures.batches_by_irq += ring.batches_by_irq;
+        figures.batches_by_timer += ring.batches_by_timer;
+        figures.timers += ring.timers;
         figures.bypassed += ring.bypassed;
         figures.resets += ring.resets;
         figures.reset_packets += ring.reset_packets;
@@ -258,6 +270,8 @@ std::optional<RingFigures> ring_figures(const std::vector<Sample>& samples, std:
     figures.used_share = ratio(figures.used, static_cast<double>(figures.size));
     figures.descriptors_per_packet =
         ratio(static_cast<double>(figures.descriptors), static_cast<double>(packets));
+    figures.batches_by_other =
+        minus_or_zero(figures.batches, figures.batches_by_irq + figures.batches_by_timer);
     figures.batch_descriptors =
         ratio(static_cast<double>(taken), static_cast<double>(figures.batches));
     return figures;
@@ -427,6 +441,7 @@ std::vector<NapiFigures> napi_figures(const UsedPart& used) {
     struct Total {
         NapiWindow sum;
         Histogram gap;
+        Histogram irq_to_poll;
     };
     std::map<std::uint32_t, Total> totals;
     for (const Window* window : used.windows) {
@@ -437,6 +452,10 @@ std::vector<NapiFigures> napi_figures(const UsedPart& used) {
             total.sum.exhausted += napi.exhausted;
             total.sum.gap_max_ns = std::max(total.sum.gap_max_ns, napi.gap_max_ns);
             total.gap.add(napi.gap);
+            total.sum.irq_polls += napi.irq_polls;
+            total.sum.irq_to_poll_max_ns =
+                std::max(total.sum.irq_to_poll_max_ns, napi.irq_to_poll_max_ns);
+            total.irq_to_poll.add(napi.irq_to_poll);
         }
     }
     std::vector<NapiFigures> result;
@@ -449,14 +468,25 @@ std::vector<NapiFigures> napi_figures(const UsedPart& used) {
         figures.work_per_poll = ratio(static_cast<double>(total.sum.work), polls);
         figures.exhausted_share = ratio(static_cast<double>(total.sum.exhausted), polls);
         figures.gap_max_ns = static_cast<double>(total.sum.gap_max_ns);
-        if (!total.gap.empty()) {
-            const double most = total.sum.gap_max_ns > 0 ? figures.gap_max_ns : HUGE_VAL;
-            figures.gap_p50_ns = std::min(most, total.gap.quantile_ns(0.5));
-            figures.gap_p99_ns = std::min(most, total.gap.quantile_ns(0.99));
-        }
+        figures.gap_p50_ns = quantile(total.gap, 0.5, total.sum.gap_max_ns);
+        figures.gap_p99_ns = quantile(total.gap, 0.99, total.sum.gap_max_ns);
+        figures.irq_polls = total.sum.irq_polls;
+        figures.irq_to_poll_max_ns = static_cast<double>(total.sum.irq_to_poll_max_ns);
+        figures.irq_to_poll_p50_ns = quantile(total.irq_to_poll, 0.5, total.sum.irq_to_poll_max_ns);
+        figures.irq_to_poll_p99_ns =
+            quantile(total.irq_to_poll, 0.99, total.sum.irq_to_poll_max_ns);
         result.push_back(figures);
     }
     return result;
+}
+
+IrqFigures irq_figures(const UsedPart& used) {
+    IrqFigures figures;
+    for (const Window* window : used.windows) {
+        figures.count += window->irqs;
+    }
+    figures.per_s = per_second(static_cast<double>(figures.count), used.interval.duration_ns);
+    return figures;
 }
 
 }  // namespace ringside

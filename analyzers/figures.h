@@ -58,6 +58,7 @@ UsedPart used_part(const Run& run, std::uint64_t lead_in_ns);
 TrafficFigures traffic_figures(const UsedPart& used, std::optional<std::uint32_t> queue);
 QueueFigures queue_figures(const UsedPart& used, std::uint32_t queue);
 std::vector<NapiFigures> napi_figures(const UsedPart& used);
+IrqFigures irq_figures(const UsedPart& used);
 
 // Residual above which the figures are said not to agree with each other.
 constexpr double kLittleLimit = 0.10;

@@ -63,6 +63,9 @@ inline void add_step(const rs_done_cell& now, const rs_done_cell& before, rs_don
     add_step(now.latency_ns, before.latency_ns, sum.latency_ns);
     add_step(now.descriptors, before.descriptors, sum.descriptors);
     add_step(now.batches, before.batches, sum.batches);
+    for (int by = 0; by < RS_WAKEUPS; ++by) {
+        add_step(now.batches_by[by], before.batches_by[by], sum.batches_by[by]);
+    }
     sum.max_batch = std::max(sum.max_batch, now.max_batch);
     add_step(std::span(now.latency), std::span(before.latency), std::span(sum.latency));
     sum.max_latency_ns = std::max(sum.max_latency_ns, now.max_latency_ns);
@@ -80,6 +83,10 @@ inline void add_step(const rs_napi_cell& now, const rs_napi_cell& before, rs_nap
     add_step(now.gap_ns, before.gap_ns, sum.gap_ns);
     add_step(std::span(now.gap), std::span(before.gap), std::span(sum.gap));
     sum.max_gap_ns = std::max(sum.max_gap_ns, now.max_gap_ns);
+    add_step(now.irq_polls, before.irq_polls, sum.irq_polls);
+    add_step(now.irq_to_poll_ns, before.irq_to_poll_ns, sum.irq_to_poll_ns);
+    sum.max_irq_to_poll_ns = std::max(sum.max_irq_to_poll_ns, now.max_irq_to_poll_ns);
+    add_step(std::span(now.irq_to_poll), std::span(before.irq_to_poll), std::span(sum.irq_to_poll));
 }
 
 inline void clear_maxima(rs_xmit_cell& cell) {
@@ -89,7 +96,7 @@ inline void clear_maxima(rs_done_cell& cell) {
     cell.max_latency_ns = cell.max_gap_ns = cell.max_gap_end_ns = cell.max_batch = 0;
 }
 inline void clear_maxima(rs_napi_cell& cell) {
-    cell.max_gap_ns = 0;
+    cell.max_gap_ns = cell.max_irq_to_poll_ns = 0;
 }
 
 // A mapped array of cells and what was read from it last.

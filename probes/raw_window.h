@@ -31,6 +31,7 @@ struct RawWindow {
     std::uint64_t end_ns = 0;
     std::vector<RawQueue> queues;  // queues that have carried a packet since tracing began
     std::vector<RawNapi> napis;
+    std::uint64_t irqs = 0;  // hard interrupts of the device
 };
 
 }  // namespace ringside

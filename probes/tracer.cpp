@@ -18,6 +18,7 @@
 #include "probes/bpf_object.h"
 #include "probes/cells.h"
 #include "probes/drivers.h"
+#include "probes/hooks.h"
 #include "probes/libbpf_log.h"
 
 namespace ringside {
@@ -30,7 +31,7 @@ static_assert(sizeof(rs_level) == 16);
 static_assert(sizeof(rs_xmit_cell) == 256);
 static_assert(offsetof(rs_xmit_cell, max_in_flight) == 160);
 static_assert(sizeof(rs_done_cell) == 3392);
-static_assert(offsetof(rs_done_cell, latency) == 128);
+static_assert(offsetof(rs_done_cell, latency) == 144);
 static_assert(sizeof(rs_stop) == 48);
 static_assert(sizeof(rs_queue) == 256);
 static_assert(offsetof(rs_queue, finished) == 64);
@@ -39,7 +40,9 @@ static_assert(sizeof(rs_fifo_entry) == 32);
 static_assert(sizeof(rs_ring) == 192);
 static_assert(offsetof(rs_ring, tail) == 64);
 static_assert(sizeof(rs_layout) == 16);
-static_assert(sizeof(rs_napi_cell) == 3264);
+static_assert(sizeof(rs_napi_cell) == 6528);
+static_assert(sizeof(rs_napi) == 24);
+static_assert(sizeof(rs_cpu) == 64);
 static_assert(sizeof(rs_stash) == 64);
 static_assert(RS_HIST_BUCKETS == kHistogramBuckets);
 static_assert(RS_HIST_MIN_SHIFT == kHistogramMinShift && RS_HIST_SUB_BITS == kHistogramSubBits);
@@ -51,53 +54,6 @@ std::uint64_t boottime_ns() {
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
            static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// ---- the hooks
-// ------------------------------------------------------------------------------------
-
-struct HookRow {
-    const char* tracepoint;
-    const char* how;
-    const char* gives;
-    bool required;
-    const char* program;  // an object that has no program of this name does without the hook
-};
-
-constexpr std::array kHooks{
-    HookRow{"net_dev_start_xmit", "tp_btf", "packets, bytes, segments per queue", true,
-            "on_net_dev_start_xmit"},
-    HookRow{"net_dev_xmit", "tp_btf", "requeues, BQL, queue stops", true, "on_net_dev_xmit"},
-    HookRow{"consume_skb", "raw_tp", "completion latency, packets in flight", true,
-            "on_consume_skb"},
-    HookRow{"kfree_skb", "raw_tp", "drops after the driver was called", true, "on_kfree_skb"},
-    HookRow{"napi_poll", "tp_btf", "polls, work, budget, gaps", false, "on_napi_poll"},
-    HookRow{"softirq_raise", "tp_btf", "the moment a stopped queue is woken", false,
-            "on_softirq_raise"},
-    HookRow{"net_dev_xmit_timeout", "tp_btf", "TX watchdog", false, "on_net_dev_xmit_timeout"},
-};
-
-// The ring tier sees completions in the polls.
-constexpr std::string_view kCompletionHook = "napi_poll";
-
-Hook hook_of(const HookRow& row) {
-    return {.name = row.tracepoint,
-            .how = row.how,
-            .gives = row.gives,
-            .why = {},
-            .required = row.required};
-}
-
-// Hooks are made from rows only, so there is one.
-const char* program_of(const Hook& hook) {
-    return std::find_if(kHooks.begin(), kHooks.end(),
-                        [&](const HookRow& row) { return hook.name == row.tracepoint; })
-        ->program;
-}
-
-void mark_absent(Hook& hook, std::string why) {
-    hook.how = "-";
-    hook.why = std::move(why);
 }
 
 Status check_kernel() {
@@ -128,6 +84,12 @@ State read_steady(const State& live) {
     return first;
 }
 
+// A compiled object and its name.
+struct Programs {
+    const char* name;
+    std::span<const std::byte> elf;
+};
+
 }  // namespace
 
 struct Tracer::Impl {
@@ -154,6 +116,11 @@ struct Tracer::Impl {
     std::span<rs_napi> napi_keys;
     std::span<rs_flight_bucket> flight;  // skb tier
     std::span<rs_ring> rings;            // ring tier
+    std::span<rs_cpu> cpus;
+    std::span<__u64> watched_irqs;
+    std::uint64_t irqs_before = 0;
+    MappedCells cpu_memory;
+    MappedCells irq_memory;
     MappedCells xmit_memory;
     MappedCells done_memory;
     MappedCells fifo_memory;
@@ -161,9 +128,10 @@ struct Tracer::Impl {
     CellReader<rs_done_cell> done;
     CellReader<rs_napi_cell> napi;
 
-    Status load(const TracerOptions& options, const char* name, std::span<const std::byte> elf,
-                const std::vector<Hook>& wanted);
-    Status load_skb_tier(const TracerOptions& options);
+    Status load(const TracerOptions& options, const Programs& programs,
+                const std::vector<Hook>* wanted = nullptr);
+    Status load_without_refused(const TracerOptions& options, const Programs& programs);
+    static Result<std::vector<Hook>> try_each(const Programs& programs);
     Status load_ring_tier(const TracerOptions& options);
     Status load_best(const TracerOptions& options);
     Status attach();
@@ -171,6 +139,7 @@ struct Tracer::Impl {
     void detach();
     void read_queues(unsigned slot, RawWindow& window);
     void read_napis(unsigned slot, RawWindow& window);
+    [[nodiscard]] std::uint64_t count_irqs() const;
     struct TableRow {
         std::uint64_t packets = 0;
         std::uint64_t oldest_ns = 0;
@@ -205,13 +174,15 @@ std::uint64_t Tracer::start_ns() const {
     return impl_->start_ns;
 }
 
-Status Tracer::Impl::load(const TracerOptions& options, const char* name,
-                          std::span<const std::byte> elf, const std::vector<Hook>& wanted) {
-    Result<BpfObject> opened = BpfObject::open(name, elf);
+// With the hooks that are wanted, or all.
+Status Tracer::Impl::load(const TracerOptions& options, const Programs& programs,
+                          const std::vector<Hook>* wanted) {
+    Result<BpfObject> opened = BpfObject::open(programs.name, programs.elf);
     if (!opened) {
         return fail(opened.error());
     }
     object.emplace(std::move(*opened));
+    hooks = wanted != nullptr ? *wanted : hooks_of(*object);
     num_queues = std::clamp(options.num_queues, 1U, static_cast<unsigned>(RS_MAX_QUEUES));
     num_cpus = static_cast<unsigned>(std::max(1, libbpf_num_possible_cpus()));
     // As many places as `ethtool -G` could ever give the ring.
@@ -223,20 +194,17 @@ Status Tracer::Impl::load(const TracerOptions& options, const char* name,
     object->set_map_entries("xmit_cells", cells);
     object->set_map_entries("done_cells", cells);
     object->set_map_entries("stashes", num_cpus);
+    object->set_map_entries("cpus", num_cpus);
     object->set_map_entries("fifos", std::size_t{num_queues} * fifo_size);
-    for (const Hook& hook : wanted) {
-        object->set_autoload(program_of(hook), hook.how != "-");
+    for (const Hook& hook : hooks) {
+        object->set_autoload(program_of(hook), hook.wanted());
     }
-    if (Status ok = object->load(); !ok) {
-        return ok;
-    }
-    hooks = wanted;
-    return {};
+    return object->load();
 }
 
 Status Tracer::Impl::attach() {
     for (Hook& hook : hooks) {
-        if (hook.how == "-") {
+        if (!hook.wanted()) {
             continue;
         }
         bpf_link* link = bpf_program__attach(object->program(program_of(hook)));
@@ -276,6 +244,14 @@ Status Tracer::Impl::map() {
     if (Status ok = take("done_cells", cells * sizeof(rs_done_cell), done_memory); !ok) {
         return ok;
     }
+    if (Status ok = take("cpus", num_cpus * sizeof(rs_cpu), cpu_memory); !ok) {
+        return ok;
+    }
+    cpus = cpu_memory.as<rs_cpu>(num_cpus);
+    if (Status ok = take("watched_irqs", RS_MAX_IRQ * sizeof(__u64), irq_memory); !ok) {
+        return ok;
+    }
+    watched_irqs = irq_memory.as<__u64>(RS_MAX_IRQ);
     xmit = CellReader(xmit_memory.as<rs_xmit_cell>(cells));
     done = CellReader(done_memory.as<rs_done_cell>(cells));
     using NapiCells = rs_napi_cell[RS_SLOTS * RS_MAX_NAPI];
@@ -306,27 +282,14 @@ Status Tracer::Impl::map() {
 
 namespace {
 
-// The hooks of an object with these programs.
-std::vector<Hook> all_hooks(bool ring) {
-    std::vector<Hook> hooks;
-    for (const HookRow& row : kHooks) {
-        const bool by_skb = std::string_view(row.how) == "raw_tp";
-        if (ring && by_skb) {
-            continue;
-        }
-        hooks.push_back(hook_of(row));
-        if (ring && hooks.back().name == kCompletionHook) {
-            hooks.back().gives = "completion latency, ring use, polls";
-            hooks.back().required = true;
-        }
-    }
-    return hooks;
-}
-
 Error no_ring(const std::string& driver, const std::string& why) {
     return Error(
         ErrorCode::kUnsupported,
         "no ring tier for " + (driver.empty() ? "a driver without a name" : driver) + ": " + why);
+}
+
+Programs skb_programs() {
+    return {"txpath", skb_tier_elf()};
 }
 
 // Asks a small program what relocation has found.
@@ -336,8 +299,8 @@ Result<RingLayout> read_layout(const DriverRow& row) {
     if (!object) {
         return fail(object.error());
     }
-    for (const HookRow& hook : kHooks) {
-        object->set_autoload(hook.program, false);
+    for (const Hook& hook : hooks_of(*object)) {
+        object->set_autoload(program_of(hook), false);
     }
     if (Status ok = object->load(); !ok) {
         return fail(ok.error());
@@ -372,29 +335,29 @@ Result<RingLayout> Tracer::try_ring(const std::string& driver) {
     }
     const LibbpfLog log;
     Impl impl;
-    if (Status ok = impl.load({}, row->object, row->elf(), all_hooks(true)); !ok) {
+    if (Status ok = impl.load_without_refused({}, {row->object, row->elf()}); !ok) {
         return fail(no_ring(driver, ok.error().message()));
     }
     return layout;
 }
 
-Result<std::vector<Hook>> Tracer::try_hooks() {
-    if (Status ok = check_kernel(); !ok) {
-        return fail(ok.error());
+Result<std::vector<Hook>> Tracer::Impl::try_each(const Programs& programs) {
+    const LibbpfLog log;
+    const Result<BpfObject> opened = BpfObject::open(programs.name, programs.elf);
+    if (!opened) {
+        return fail(opened.error());
     }
-    std::vector<Hook> result = all_hooks(false);
+    std::vector<Hook> result = hooks_of(*opened);
+    std::vector<Hook> none = result;
+    for (Hook& hook : none) {
+        hook.required = false;
+        mark_absent(hook, "another one is tried");
+    }
     for (std::size_t i = 0; i < result.size(); ++i) {
-        std::vector<Hook> one = result;
-        for (std::size_t other = 0; other < one.size(); ++other) {
-            if (other != i) {
-                one[other].how = "-";
-                one[other].required = false;
-            }
-        }
-        one[i] = hook_of(kHooks[i]);
-        const LibbpfLog log;
+        std::vector<Hook> one = none;
+        one[i] = result[i];
         Impl impl;
-        Status ok = impl.load({}, "txpath", skb_tier_elf(), one);
+        Status ok = impl.load({}, programs, &one);
         if (ok) {
             impl.hooks[i].required = true;
             ok = impl.attach();
@@ -406,23 +369,38 @@ Result<std::vector<Hook>> Tracer::try_hooks() {
     return result;
 }
 
-Status Tracer::Impl::load_skb_tier(const TracerOptions& options) {
-    Status ok = load(options, "txpath", skb_tier_elf(), all_hooks(false));
+Result<std::vector<Hook>> Tracer::try_hooks(const std::string& driver) {
+    if (Status ok = check_kernel(); !ok) {
+        return fail(ok.error());
+    }
+    if (driver.empty()) {
+        return Impl::try_each(skb_programs());
+    }
+    const DriverRow* row = find_driver(driver);
+    if (row == nullptr) {
+        return fail(no_ring(driver, "its ring is not known here"));
+    }
+    return Impl::try_each({row->object, row->elf()});
+}
+
+// One hook that this kernel does not know fails the whole load: then each is tried by itself, and
+// those that are refused are left out if they may be.
+Status Tracer::Impl::load_without_refused(const TracerOptions& options, const Programs& programs) {
+    Status ok = load(options, programs);
     if (ok || ok.error().code() == ErrorCode::kNoRights) {
         return ok;
     }
-    // One hook that this kernel does not know fails the whole load: find out which.
-    Result<std::vector<Hook>> tried = try_hooks();
+    Result<std::vector<Hook>> tried = try_each(programs);
     if (!tried) {
         return fail(tried.error());
     }
     for (const Hook& hook : *tried) {
-        if (hook.required && hook.how == "-") {
+        if (hook.required && !hook.wanted()) {
             return fail(Error(ErrorCode::kUnsupported, "tracepoint " + hook.name + ": " + hook.why)
                             .hint("see what this kernel allows with: ringside doctor"));
         }
     }
-    return load(options, "txpath", skb_tier_elf(), *tried);
+    return load(options, programs, &*tried);
 }
 
 Status Tracer::Impl::load_ring_tier(const TracerOptions& options) {
@@ -430,13 +408,17 @@ Status Tracer::Impl::load_ring_tier(const TracerOptions& options) {
     if (row == nullptr) {
         return fail(no_ring(options.driver, "its ring is not known here"));
     }
-    Status ok = load(options, row->object, row->elf(), all_hooks(true));
+    // The verifier's words about a field that does not exist help nobody: ask for the layout first.
+    if (const Result<RingLayout> layout = read_layout(*row); !layout) {
+        return layout.error().code() == ErrorCode::kNoRights
+                   ? fail(layout.error())
+                   : fail(no_ring(options.driver, layout.error().message()));
+    }
+    Status ok = load_without_refused(options, {row->object, row->elf()});
     if (ok || ok.error().code() == ErrorCode::kNoRights) {
         return ok;
     }
-    // The verifier's words about a field that does not exist help nobody: say what is missing.
-    const Result<RingLayout> layout = read_layout(*row);
-    return fail(no_ring(options.driver, (layout ? ok.error() : layout.error()).message()));
+    return fail(no_ring(options.driver, ok.error().message()));
 }
 
 Status Tracer::Impl::load_best(const TracerOptions& options) {
@@ -453,7 +435,7 @@ Status Tracer::Impl::load_best(const TracerOptions& options) {
     }
     tier = "skb";
     object.reset();
-    return load_skb_tier(options);
+    return load_without_refused(options, skb_programs());
 }
 
 Result<Tracer> Tracer::start(const TracerOptions& options) {
@@ -506,6 +488,13 @@ void Tracer::Impl::empty_rings(std::uint64_t now_ns) {
     }
 }
 
+void Tracer::watch_irqs(std::span<const unsigned> irqs) {
+    const std::span<__u64> watched = impl_->watched_irqs;
+    for (std::size_t irq = 0; irq < watched.size(); ++irq) {
+        watched[irq] = std::find(irqs.begin(), irqs.end(), irq) != irqs.end() ? 1 : 0;
+    }
+}
+
 void Tracer::retarget(unsigned ifindex) {
     rs_control& control = *impl_->control;
     control.ifindex = 0;
@@ -527,8 +516,7 @@ void Tracer::retarget(unsigned ifindex) {
         }
     }
     for (rs_napi& napi : impl_->napi_keys) {
-        napi.key = 0;
-        napi.last_ns = 0;
+        napi = {};
     }
     control.device = 0;
     control.ifindex = ifindex;
@@ -563,6 +551,14 @@ void Tracer::Impl::read_napis(unsigned slot, RawWindow& window) {
         napi.read(std::size_t{slot} * RS_MAX_NAPI + i, raw.cell);
         window.napis.push_back(raw);
     }
+}
+
+std::uint64_t Tracer::Impl::count_irqs() const {
+    std::uint64_t sum = 0;
+    for (const rs_cpu& cpu : cpus) {
+        sum += cpu.irqs;
+    }
+    return sum;
 }
 
 // Packets of each queue in the flight table, and the start of the oldest.
@@ -653,6 +649,8 @@ RawWindow Tracer::end_window(bool look) {
     ::usleep(1000);
     impl_->read_queues(closed, window);
     impl_->read_napis(closed, window);
+    const std::uint64_t irqs = impl_->count_irqs();
+    window.irqs = irqs - std::exchange(impl_->irqs_before, irqs);
     impl_->look_at_flight(window, look);
     return window;
 }
@@ -662,13 +660,12 @@ TracerEnd Tracer::finish() {
     impl_->control->ifindex = 0;
     ::usleep(1000);
     end.lost_pairs = impl_->count_lost_pairs();
-    for (const HookRow& row : kHooks) {
-        const bpf_program* program = impl_->object->program(row.program);
+    for (const Hook& hook : impl_->hooks) {
         bpf_prog_info info{};
         __u32 size = sizeof info;
-        const int fd = program == nullptr ? -1 : bpf_program__fd(program);
+        const int fd = bpf_program__fd(impl_->object->program(program_of(hook)));
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0) {
-            end.program_misses.emplace_back(row.tracepoint, info.recursion_misses);
+            end.program_misses.emplace_back(hook.name, info.recursion_misses);
         }
     }
     impl_->detach();

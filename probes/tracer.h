@@ -3,23 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analyzers/base/result.h"
+#include "probes/hooks.h"
 #include "probes/raw_window.h"
 
 namespace ringside {
-
-// One program and what became of it.
-struct Hook {
-    std::string name;   // tracepoint
-    std::string how;    // "tp_btf", "raw_tp", or "-" when it is not attached
-    std::string gives;  // what is seen through it
-    std::string why;    // why it is not attached; empty when it is
-    bool required = false;
-};
 
 enum class TierChoice {
     kBest,  // ring where the driver's ring can be read, else skb, and say why
@@ -64,8 +57,9 @@ class Tracer {
     // Loads the programs that read the ring of `driver`, attaches nothing. The error says why there
     // is no ring tier for it on this kernel.
     static Result<RingLayout> try_ring(const std::string& driver);
-    // Tries every hook one by one and attaches none for longer than it takes to see that it works.
-    static Result<std::vector<Hook>> try_hooks();
+    // Tries every hook one by one and attaches none for longer than it takes to see that it works:
+    // those of the skb tier, or with a driver those of its ring tier.
+    static Result<std::vector<Hook>> try_hooks(const std::string& driver = {});
 
     Tracer(Tracer&&) noexcept;
     Tracer& operator=(Tracer&&) noexcept;
@@ -77,6 +71,9 @@ class Tracer {
     // CLOCK_BOOTTIME when the programs were attached, ns.
     [[nodiscard]] std::uint64_t start_ns() const;
 
+    // The device's interrupts, by Linux number, in place of those named before. Numbers from
+    // RS_MAX_IRQ on are left out.
+    void watch_irqs(std::span<const unsigned> irqs);
     // Follows the device under another ifindex; 0 watches nothing. Queue state starts anew. In the
     // ring tier the driver must be the same one.
     void retarget(unsigned ifindex);

@@ -29,7 +29,7 @@ Result<Tracer> Tracer::start(const TracerOptions& /*options*/) {
 Result<RingLayout> Tracer::try_ring(const std::string& /*driver*/) {
     return fail(absent());
 }
-Result<std::vector<Hook>> Tracer::try_hooks() {
+Result<std::vector<Hook>> Tracer::try_hooks(const std::string& /*driver*/) {
     return fail(absent());
 }
 
@@ -48,6 +48,7 @@ const std::string& Tracer::tier_why() const {
 std::uint64_t Tracer::start_ns() const {
     return 0;
 }
+void Tracer::watch_irqs(std::span<const unsigned> /*irqs*/) {}
 void Tracer::retarget(unsigned /*ifindex*/) {}
 RawWindow Tracer::end_window(bool /*look*/) {
     return {};

@@ -99,6 +99,10 @@ RingWindow WindowBuilder::build_ring(const RawQueue& raw, Totals& totals, std::u
     ring.taken = raw.done.descriptors.n;
     ring.batches = raw.done.batches;
     ring.batch_max = raw.done.max_batch;
+    ring.batches_by_irq = raw.done.batches_by[RS_BY_IRQ];
+    ring.batches_by_timer = raw.done.batches_by[RS_BY_TIMER];
+    ring.timers = raw.state.timers - totals.timers;
+    totals.timers = raw.state.timers;
     ring.bypassed = raw.xmit.bypassed;
     ring.resets = raw.ring.epoch - totals.resets;
     ring.reset_packets = raw.ring.lost.packets - totals.lost.packets;
@@ -186,6 +190,7 @@ Window WindowBuilder::build(const RawWindow& raw) {
     Window window;
     window.start_ns = raw.start_ns;
     window.end_ns = raw.end_ns;
+    window.irqs = raw.irqs;
     for (const RawQueue& queue : raw.queues) {
         window.queues.push_back(build_queue(queue, raw.start_ns, raw.end_ns));
     }
@@ -197,7 +202,11 @@ Window WindowBuilder::build(const RawWindow& raw) {
                                 .exhausted = napi.cell.exhausted,
                                 .gap_ns = napi.cell.gap_ns,
                                 .gap_max_ns = napi.cell.max_gap_ns,
-                                .gap = sparse(napi.cell.gap)});
+                                .gap = sparse(napi.cell.gap),
+                                .irq_polls = napi.cell.irq_polls,
+                                .irq_to_poll_ns = napi.cell.irq_to_poll_ns,
+                                .irq_to_poll_max_ns = napi.cell.max_irq_to_poll_ns,
+                                .irq_to_poll = sparse(napi.cell.irq_to_poll)});
     }
     return window;
 }

@@ -41,6 +41,7 @@ class WindowBuilder {
         [[nodiscard]] std::int64_t bql_bytes() const { return bql.value() - bql_drift; }
         Stop stop[RS_STOP_REASONS];
         std::uint32_t watchdogs = 0;
+        std::uint64_t timers = 0;
     };
 
     QueueWindow build_queue(const RawQueue& raw, std::uint64_t start_ns, std::uint64_t end_ns);

@@ -109,6 +109,23 @@ void look_at_ring(Diagnosis& diagnosis) {
     diagnosis.tiers.push_back(std::move(ring));
 }
 
+// Hooks that only the driver's own programs have.
+void add_ring_hooks(Diagnosis& diagnosis) {
+    if (diagnosis.ring_layout.empty()) {
+        return;
+    }
+    const Result<std::vector<Hook>> more = Tracer::try_hooks(diagnosis.interface->driver);
+    if (!more) {
+        return;  // the tier's own line says why
+    }
+    for (const Hook& hook : *more) {
+        const auto same = [&](const Hook& known) { return known.name == hook.name; };
+        if (std::none_of(diagnosis.hooks.begin(), diagnosis.hooks.end(), same)) {
+            diagnosis.hooks.push_back(hook);
+        }
+    }
+}
+
 void look_at_hooks(Diagnosis& diagnosis) {
     Tier skb{.name = "skb",
              .available = true,
@@ -122,6 +139,7 @@ void look_at_hooks(Diagnosis& diagnosis) {
         diagnosis.hint = hooks.error().hint();
     } else {
         diagnosis.hooks = std::move(*hooks);
+        add_ring_hooks(diagnosis);
         for (const Hook& hook : diagnosis.hooks) {
             if (hook.required && hook.how == "-" && skb.available) {
                 skb.available = false;

@@ -18,6 +18,7 @@
 #include "probes/host/ethtool.h"
 #include "probes/host/facts.h"
 #include "probes/host/interface.h"
+#include "probes/host/irqs.h"
 #include "probes/host/link_monitor.h"
 #include "probes/tracer.h"
 #include "probes/window_builder.h"
@@ -134,6 +135,7 @@ class Recorder {
     Status note(EventKind kind, std::string text = {});
     Status write(Status status);
     void count_kernel(Window& window);
+    void watch_irqs();
     bool check_end();
     Result<Recording> finish();
 
@@ -207,6 +209,7 @@ Status Recorder::begin() {
         return fail(std::move(tracer).error().context("tracing " + interface_.name));
     }
     tracer_.emplace(std::move(*tracer));
+    watch_irqs();
     if (const Result<LinkCounters> now = query_->counters(interface_.ifindex)) {
         counters_ = *now;
     }
@@ -235,6 +238,21 @@ Status Recorder::note(EventKind kind, std::string text) {
     const Event event{.time_ns = clock_ns(CLOCK_BOOTTIME), .kind = kind, .text = std::move(text)};
     observer_.on_event(event);
     return writer_->add(event);
+}
+
+// Not being able to is not an error: an interrupt that is not watched is not seen, as on a device
+// that has none.
+void Recorder::watch_irqs() {
+    std::vector<unsigned> numbers;
+    const Sysroot root;
+    if (const Result<Interrupts> interrupts = read_interrupts(root)) {
+        for (const IrqLine& line : interface_irqs(*interrupts, interface_.name, root)) {
+            if (line.number) {
+                numbers.push_back(*line.number);
+            }
+        }
+    }
+    tracer_->watch_irqs(numbers);
 }
 
 void Recorder::count_kernel(Window& window) {
@@ -282,10 +300,12 @@ Status Recorder::handle_link(const LinkEvent& event) {
                 interface_.name = event.name;
                 return note(EventKind::kRenamed, event.name);
             case LinkEventKind::kCarrierUp:
+                watch_irqs();  // opened again, it may have others
                 return note(EventKind::kLinkUp);
             case LinkEventKind::kCarrierDown:
                 return note(EventKind::kLinkDown);
             case LinkEventKind::kQueuesChanged:
+                watch_irqs();
                 return note(EventKind::kQueuesChanged, std::to_string(event.queues));
             case LinkEventKind::kGone:
                 present_ = false;
@@ -314,6 +334,7 @@ Status Recorder::handle_link(const LinkEvent& event) {
             counters_ = *now;
         }
         tracer_->retarget(interface_.ifindex);
+        watch_irqs();
         monitor_->watch(interface_.ifindex);
         return note(EventKind::kDeviceBack, interface_.name);
     }

@@ -62,6 +62,9 @@ void fields(F& f, R& r) {
     f.number(9, r.bypassed);
     f.number(10, r.resets);
     f.number(11, r.reset_packets);
+    f.number(12, r.batches_by_irq);
+    f.number(13, r.batches_by_timer);
+    f.number(14, r.timers);
 }
 
 template <class F, Like<QueueWindow> R>
@@ -110,6 +113,10 @@ void fields(F& f, R& r) {
     f.number(6, r.gap_ns);
     f.number(7, r.gap_max_ns);
     f.histogram(8, r.gap);
+    f.number(9, r.irq_polls);
+    f.number(10, r.irq_to_poll_ns);
+    f.number(11, r.irq_to_poll_max_ns);
+    f.histogram(12, r.irq_to_poll);
 }
 
 template <class F, Like<Window> R>
@@ -123,6 +130,7 @@ void fields(F& f, R& r) {
     f.number(7, r.kernel_tx_bytes);
     f.number(8, r.kernel_tx_dropped);
     f.number(9, r.kernel_tx_errors);
+    f.number(10, r.irqs);
 }
 
 template <class F, Like<Event> R>

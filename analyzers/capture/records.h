@@ -59,9 +59,12 @@ struct RingWindow {
     std::int64_t used_end = 0;
     std::uint64_t batches = 0;  // polls that took something back
     std::uint64_t batch_max = 0;
-    std::uint64_t bypassed = 0;       // descriptors put in by what the tracepoints do not see
-    std::uint64_t resets = 0;         // the driver emptied the ring
-    std::uint64_t reset_packets = 0;  // packets that were in it then
+    std::uint64_t batches_by_irq = 0;    // of them, those that an interrupt had scheduled
+    std::uint64_t batches_by_timer = 0;  // and those that the driver's TX timer had
+    std::uint64_t timers = 0;            // times that this timer has expired
+    std::uint64_t bypassed = 0;          // descriptors put in by what the tracepoints do not see
+    std::uint64_t resets = 0;            // the driver emptied the ring
+    std::uint64_t reset_packets = 0;     // packets that were in it then
 
     bool operator==(const RingWindow&) const = default;
 };
@@ -120,6 +123,11 @@ struct NapiWindow {
     std::uint64_t gap_ns = 0;     // sum of times between polls
     std::uint64_t gap_max_ns = 0;
     SparseHistogram gap;
+    std::uint64_t irq_polls = 0;  // polls that an interrupt had scheduled
+    std::uint64_t irq_to_poll_ns =
+        0;  // sum of the times from the interrupt to the poll's beginning
+    std::uint64_t irq_to_poll_max_ns = 0;
+    SparseHistogram irq_to_poll;
 
     bool operator==(const NapiWindow&) const = default;
 };
@@ -129,6 +137,7 @@ struct Window {
     std::uint64_t end_ns = 0;
     std::vector<QueueWindow> queues;  // only queues that were ever used
     std::vector<NapiWindow> napis;
+    std::uint64_t irqs = 0;  // hard interrupts of the device
     // The kernel's own counters over the same time (IFLA_STATS64), as a check on what was seen.
     bool kernel_counters = false;  // false: could not be read (device gone)
     std::uint64_t kernel_tx_packets = 0;

@@ -26,6 +26,7 @@
 
 #define RS_SLOTS 2
 #define RS_MAX_NAPI 64
+#define RS_MAX_IRQ 8192 /* interrupts with higher numbers are not watched */
 
 /* Latency histogram: bucket 0 is everything below 2^RS_HIST_MIN_SHIFT ns, then 2^RS_HIST_SUB_BITS
  * equal buckets an octave, the last bucket is everything from 2^RS_HIST_MAX_SHIFT ns on. */
@@ -98,6 +99,10 @@ struct rs_xmit_cell {
 	__u64 swallowed;  /* packets that the driver took without using a descriptor: it dropped them */
 } RS_CACHE_ALIGNED;
 
+/* What scheduled a NAPI poll, as far as it is seen: the rest are polls that go on, busy polling, other
+ * queues of the same instance. */
+enum rs_wakeup { RS_BY_IRQ, RS_BY_TIMER, RS_WAKEUPS, RS_BY_OTHER = RS_WAKEUPS };
+
 /* Written by the CPU that frees, or that polls. */
 struct rs_done_cell {
 	struct rs_flow completed; /* consume_skb; ring tier: the driver has taken the descriptors back */
@@ -111,6 +116,7 @@ struct rs_done_cell {
 	struct rs_level descriptors; /* taken back */
 	__u64 batches;   /* polls that took something back */
 	__u64 max_batch; /* descriptors */
+	__u64 batches_by[RS_WAKEUPS]; /* of them, those whose poll was scheduled so */
 	__u32 latency[RS_HIST_BUCKETS];
 } RS_CACHE_ALIGNED;
 
@@ -144,6 +150,8 @@ struct rs_queue {
 	__u64 bql_out_t;
 	__u32 bql_out_last; /* dql.num_completed */
 	__u32 watchdogs;    /* net_dev_xmit_timeout */
+	__u64 timers;       /* times that the driver's TX timer of this queue has expired */
+	__u64 timer_ns;     /* the last one */
 	struct rs_stop stop[RS_STOP_REASONS] RS_CACHE_ALIGNED;
 } RS_CACHE_ALIGNED;
 
@@ -201,13 +209,27 @@ struct rs_napi_cell {
 	__u64 exhausted;   /* polls that used the whole budget */
 	__u64 gap_ns;      /* sum of the times between two polls */
 	__u64 max_gap_ns;
+	__u64 irq_polls;     /* polls that an interrupt had scheduled */
+	__u64 irq_to_poll_ns; /* sum of the times from the interrupt to the beginning of the poll */
+	__u64 max_irq_to_poll_ns;
 	__u32 gap[RS_HIST_BUCKETS];
+	__u32 irq_to_poll[RS_HIST_BUCKETS];
 } RS_CACHE_ALIGNED;
 
 struct rs_napi {
 	__u64 key; /* address of the napi_struct, an identity and nothing more */
 	__u64 last_ns;
+	__u64 irq_ns; /* the last interrupt that a poll of this instance answered */
 };
+
+/* What a CPU does for the device besides transmitting. Written on that CPU only. */
+struct rs_cpu {
+	__u64 irqs;     /* interrupts of the device */
+	__u64 irq_ns;   /* the last one */
+	__u64 free_ns;  /* when the poll that runs now began: NET_RX was entered, or the poll before ended */
+	__u32 pass;     /* NET_RX softirqs entered */
+	__u32 irq_pass; /* `pass` at irq_ns */
+} RS_CACHE_ALIGNED;
 
 /* What the transmit programs remember between net_dev_start_xmit and net_dev_xmit of one packet, one
  * for each CPU: softirqs are off from the first to the second. */

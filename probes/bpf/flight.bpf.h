@@ -168,7 +168,7 @@ static __always_inline void packet_freed(__u64 key, bool dropped)
 }
 
 /* NAPI polls complete nothing that the free tracepoints do not see. */
-static __always_inline void rings_polled(const struct napi_struct *napi)
+static __always_inline void rings_polled(const struct napi_struct *napi, const struct poll_view *poll)
 {
 }
 

@@ -61,8 +61,10 @@ struct skb_shared_info {
 	unsigned int gso_type;
 };
 
+/* thread: since 5.12 (net: extract napi poll functionality to __napi_poll). */
 struct napi_struct {
 	struct net_device *dev;
+	struct task_struct *thread;
 };
 
 #pragma clang attribute pop
@@ -73,6 +75,7 @@ struct napi_struct {
 
 #define RS_NETDEV_TX_BUSY 0x10
 #define RS_NET_TX_SOFTIRQ 2
+#define RS_NET_RX_SOFTIRQ 3
 
 #define RS_CHECKSUM_PARTIAL 3 /* sk_buff.ip_summed */
 

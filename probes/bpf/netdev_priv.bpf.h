@@ -7,6 +7,8 @@
 
 #include "probes/bpf/txpath.bpf.h"
 
+#define RING_NO_QUEUE (~0u)
+
 struct ring_view {
 	__u32 head; /* index of the next descriptor to fill */
 	__u32 tail; /* index of the next descriptor to take back */

@@ -27,12 +27,52 @@ int BPF_PROG(on_net_dev_xmit, struct sk_buff *skb, int rc, struct net_device *de
 SEC("tp_btf/napi_poll")
 int BPF_PROG(on_napi_poll, struct napi_struct *napi, int work, int budget)
 {
-	/* Instances without a device (busy polling, threaded backlog) have a NULL dev. */
-	if (!napi->dev || !is_target(napi->dev))
+	struct rs_cpu *cpu = this_cpu();
+	struct poll_view poll = {};
+	__u64 now;
+
+	if (!cpu)
 		return 0;
-	poll_ended(napi, work, budget);
-	rings_polled(napi);
-	queues_observe(false, true);
+	now = now_ns();
+	/* Instances without a device (busy polling, threaded backlog) have a NULL dev. */
+	if (napi->dev && is_target(napi->dev)) {
+		poll_ended(napi, work, budget, cpu, now, &poll);
+		rings_polled(napi, &poll);
+		queues_observe(false, true);
+	}
+	cpu->free_ns = now;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, unsigned int vector)
+{
+	struct rs_cpu *cpu;
+
+	if (vector != RS_NET_RX_SOFTIRQ)
+		return 0;
+	cpu = this_cpu();
+	if (cpu) {
+		cpu->pass += 1;
+		cpu->free_ns = now_ns();
+	}
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_handler_entry, int irq)
+{
+	const __u64 *watched = bpf_map_lookup_elem(&watched_irqs, &irq);
+	struct rs_cpu *cpu;
+
+	if (!watched || !*watched)
+		return 0;
+	cpu = this_cpu();
+	if (cpu) {
+		cpu->irqs += 1;
+		cpu->irq_ns = now_ns();
+		cpu->irq_pass = cpu->pass;
+	}
 	return 0;
 }
 

@@ -12,6 +12,9 @@
  *   bool ring_polled_by(__u64 dev, __u32 queue, __u64 napi)   that instance completes that queue
  * and, when several instances or the driver's transmit function complete the same queue,
  *   RING_SHARED 1    needs Linux 5.12
+ * and, when the driver has a timer of its own that schedules the poll,
+ *   RING_TIMER 1
+ *   __u32 ring_timer(__u64 dev, __u64 timer)        queue of the timer at that address, or RING_NO_QUEUE
  * `dev` is the address of the struct net_device.
  */
 #ifndef RINGSIDE_RING_BPF_H
@@ -21,6 +24,10 @@
 
 #ifndef RING_SHARED
 #define RING_SHARED 0
+#endif
+
+#ifndef RING_TIMER
+#define RING_TIMER 0
 #endif
 
 const volatile __u32 rs_fifo_size = 1024; /* a power of two, set before loading */
@@ -63,7 +70,7 @@ static __always_inline void level_add(struct rs_level *level, __u32 n, __u64 now
 	level->n_t += (__u64)n * now;
 }
 
-static __noinline int ring_complete(__u32 index);
+static __noinline int ring_complete(__u32 index, __u32 wakeup);
 
 /* ---- transmit side ---------------------------------------------------------------------------------- */
 
@@ -204,7 +211,7 @@ static __always_inline void xmit_end(const struct net_device *net_device, int rc
 	else if (used > cell->max_used)
 		cell->max_used = used;
 	if (RING_SHARED)
-		ring_complete(stash->queue);
+		ring_complete(stash->queue, RS_BY_OTHER);
 	xmit_close(stash, cell, queue, net_device);
 }
 
@@ -296,7 +303,7 @@ static __always_inline void ring_lose_descriptors(struct rs_ring *ring, __u32 he
 	ring->tail_index = 0;
 }
 
-__noinline int ring_advance(__u32 index)
+__noinline int ring_advance(__u32 index, __u32 wakeup)
 {
 	struct rs_ring *ring = ring_of(index);
 	struct rs_done_cell *cell;
@@ -336,6 +343,8 @@ __noinline int ring_advance(__u32 index)
 		ring->tail_index = view.tail;
 		level_add(&cell->descriptors, step, now);
 		cell->batches += 1;
+		if (wakeup < RS_WAKEUPS)
+			cell->batches_by[wakeup] += 1;
 		if (step > cell->max_batch)
 			cell->max_batch = step;
 	}
@@ -352,21 +361,30 @@ __noinline int ring_advance(__u32 index)
 }
 
 /* Whoever finds another at it goes on: that one sees the same ring. */
-static __noinline int ring_complete(__u32 index)
+static __noinline int ring_complete(__u32 index, __u32 wakeup)
 {
 	struct rs_ring *ring = ring_of(index);
 
 	if (!RING_SHARED)
-		return ring_advance(index);
+		return ring_advance(index, wakeup);
 	if (__sync_val_compare_and_swap(&ring->busy, 0, 1))
 		return 0;
-	ring_advance(index);
+	ring_advance(index, wakeup);
 	/* An exchange and not a store: it orders what was written before. */
 	__sync_lock_test_and_set(&ring->busy, 0);
 	return 0;
 }
 
-static __always_inline void rings_polled(const struct napi_struct *napi)
+/* The timer first: it schedules the queue's poll and nothing else, while an interrupt may have been for
+ * something that was received. */
+static __always_inline __u32 wakeup_of(const struct rs_queue *queue, const struct poll_view *poll)
+{
+	if (queue->timer_ns > poll->before_ns)
+		return RS_BY_TIMER;
+	return poll->by_irq ? RS_BY_IRQ : RS_BY_OTHER;
+}
+
+static __always_inline void rings_polled(const struct napi_struct *napi, const struct poll_view *poll)
 {
 	__u64 dev = control.device;
 	__u32 i;
@@ -380,9 +398,41 @@ static __always_inline void rings_polled(const struct napi_struct *napi)
 		    (ring->fifo_in == ring->fifo_out && ring->head == ring->tail))
 			continue;
 		if (ring_polled_by(dev, i, (__u64)napi))
-			ring_complete(i);
+			ring_complete(i, wakeup_of(&queues[i], poll));
 	}
 }
+
+#if RING_TIMER
+static __always_inline void timer_expired(__u64 timer)
+{
+	struct rs_queue *queue;
+	__u32 index;
+
+	if (!control.ifindex || !control.device)
+		return;
+	index = ring_timer(control.device, timer);
+	if (index >= rs_num_queues)
+		return;
+	queue = queue_state(index);
+	queue->timers += 1;
+	queue->timer_ns = now_ns();
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_hrtimer_expire_entry, void *timer)
+{
+	timer_expired((__u64)timer);
+	return 0;
+}
+
+/* What drivers used before. */
+SEC("tp_btf/timer_expire_entry")
+int BPF_PROG(on_timer_expire_entry, void *timer)
+{
+	timer_expired((__u64)timer);
+	return 0;
+}
+#endif
 
 /* Run once by user space after loading: tells what relocation has found. */
 SEC("raw_tp")

@@ -7,12 +7,19 @@
 
 #define RS_STMMAC_QUEUES 8 /* MTL_MAX_TX_QUEUES */
 #define RING_INDEX_MASK 0
+#define RING_TIMER 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct hrtimer {
+};
+
+/* txtimer: an hrtimer since commit d5a05e69ac6e (net: stmmac: Use hrtimer for TX coalescing), a timer_list
+ * before; only its place is asked for. */
 struct stmmac_tx_queue {
 	unsigned int cur_tx;
 	unsigned int dirty_tx;
+	struct hrtimer txtimer;
 };
 
 struct stmmac_dma_conf {
@@ -96,6 +103,19 @@ static __always_inline bool ring_polled_by(__u64 dev, __u32 queue, __u64 napi)
 		return true;
 	return bpf_core_field_exists(struct stmmac_channel, rxtx_napi) &&
 	       napi == channel + bpf_core_field_offset(struct stmmac_channel, rxtx_napi);
+}
+
+/* The coalescing timer lies within its queue. */
+static __always_inline __u32 ring_timer(__u64 dev, __u64 timer)
+{
+	__u64 first = netdev_priv_of(dev) + queues_offset();
+	__u64 place = timer - first - bpf_core_field_offset(struct stmmac_tx_queue, txtimer);
+	__u32 stride = bpf_core_type_size(struct stmmac_tx_queue);
+
+	/* Below the first queue: a large number. */
+	if (place >= RS_STMMAC_QUEUES * stride || place % stride)
+		return RING_NO_QUEUE;
+	return place / stride;
 }
 
 #include "probes/bpf/ring.bpf.h"

@@ -54,6 +54,23 @@ struct {
 	__type(value, struct rs_stash);
 } stashes SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rs_cpu);
+} cpus SEC(".maps");
+
+/* By Linux number: 1 for an interrupt of the device. Written by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RS_MAX_IRQ);
+	__type(key, __u32);
+	__type(value, __u64);
+} watched_irqs SEC(".maps");
+
 static __always_inline __u64 now_ns(void)
 {
 	return bpf_ktime_get_boot_ns();
@@ -101,6 +118,13 @@ static __always_inline struct rs_stash *stash_of_cpu(void)
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&stashes, &cpu);
+}
+
+static __always_inline struct rs_cpu *this_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
 /*
@@ -441,24 +465,49 @@ static __always_inline __u32 napi_index(const struct napi_struct *napi)
 	return RS_MAX_NAPI;
 }
 
-static __always_inline void poll_ended(const struct napi_struct *napi, int work, int budget)
+/*
+ * Which interrupt made this poll run, from tracepoints that every kernel has and not from the driver's
+ * functions, whose symbols come and go. It came on this CPU, before the poll began, not longer ago than one
+ * NET_RX softirq, and no other poll of the instance has answered it. With several interrupts of the device
+ * on one CPU it is the last of them. 0: none, or not to be told: a poll in a thread of its own begins at
+ * a moment that no tracepoint shows.
+ */
+static __always_inline __u64 irq_of_poll(const struct napi_struct *napi, const struct rs_napi *known,
+					 const struct rs_cpu *cpu)
+{
+	if (bpf_core_field_exists(napi->thread) && napi->thread)
+		return 0;
+	if (cpu->irq_ns <= known->irq_ns || cpu->irq_ns > cpu->free_ns || cpu->pass - cpu->irq_pass > 1)
+		return 0;
+	return cpu->irq_ns;
+}
+
+/* What rings_polled() has to know of the poll. */
+struct poll_view {
+	__u64 before_ns; /* end of the poll before of the same instance, 0: there was none */
+	bool by_irq;
+};
+
+static __always_inline void poll_ended(const struct napi_struct *napi, int work, int budget,
+				       const struct rs_cpu *cpu, __u64 now, struct poll_view *view)
 {
 	__u32 i = napi_index(napi), bucket;
 	struct rs_napi_cell *cell;
-	__u64 now, gap;
+	__u64 gap, irq_ns;
 
 	if (i >= RS_MAX_NAPI) {
 		__sync_fetch_and_add(&trouble.napi_beyond, 1);
+		view->before_ns = now;
 		return;
 	}
 	cell = &napi_cells[((control.slot & (RS_SLOTS - 1)) * RS_MAX_NAPI + i) &
 			   (RS_SLOTS * RS_MAX_NAPI - 1)];
-	now = now_ns();
 	cell->polls += 1;
 	cell->work += (__u32)work;
 	cell->budget += (__u32)budget;
 	if (budget && work >= budget)
 		cell->exhausted += 1;
+	view->before_ns = napis[i].last_ns;
 	if (napis[i].last_ns) {
 		gap = now - napis[i].last_ns;
 		cell->gap_ns += gap;
@@ -469,6 +518,21 @@ static __always_inline void poll_ended(const struct napi_struct *napi, int work,
 			cell->gap[bucket] += 1;
 	}
 	napis[i].last_ns = now;
+
+	irq_ns = irq_of_poll(napi, &napis[i], cpu);
+	if (irq_ns) {
+		__u64 wait = cpu->free_ns - irq_ns;
+
+		view->by_irq = true;
+		napis[i].irq_ns = irq_ns;
+		cell->irq_polls += 1;
+		cell->irq_to_poll_ns += wait;
+		if (wait > cell->max_irq_to_poll_ns)
+			cell->max_irq_to_poll_ns = wait;
+		bucket = rs_hist_index(wait);
+		if (bucket < RS_HIST_BUCKETS)
+			cell->irq_to_poll[bucket] += 1;
+	}
 }
 
 #endif

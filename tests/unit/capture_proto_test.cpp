@@ -164,6 +164,9 @@ TEST(CaptureProto, DescribesWindows) {
     expect_field(text, " used_end", queue.ring.used_end);
     expect_field(text, " batches", queue.ring.batches);
     expect_field(text, " batch_max", queue.ring.batch_max);
+    expect_field(text, " batches_by_irq", queue.ring.batches_by_irq);
+    expect_field(text, " batches_by_timer", queue.ring.batches_by_timer);
+    expect_field(text, " timers", queue.ring.timers);
     expect_field(text, " bypassed", queue.ring.bypassed);
     expect_field(text, " resets", queue.ring.resets);
     expect_field(text, " reset_packets", queue.ring.reset_packets);
@@ -177,6 +180,11 @@ TEST(CaptureProto, DescribesWindows) {
     expect_field(text, " gap_ns", napi.gap_ns);
     expect_field(text, " gap_max_ns", napi.gap_max_ns);
     EXPECT_THAT(text, HasSubstr("gap {\n      bucket_deltas: 0\n"));
+    expect_field(text, " irq_polls", napi.irq_polls);
+    expect_field(text, " irq_to_poll_ns", napi.irq_to_poll_ns);
+    expect_field(text, " irq_to_poll_max_ns", napi.irq_to_poll_max_ns);
+    EXPECT_THAT(text, HasSubstr("irq_to_poll {\n      bucket_deltas: 0\n"));
+    expect_field(text, " irqs", window.irqs);
 }
 
 TEST(CaptureProto, DescribesEventsAndTheRunEnd) {

@@ -58,10 +58,10 @@ class Filler {
 
 inline QueueWindow queue_window(std::uint64_t seed) {
     RingWindow ring_window;
-    auto& [size, descriptors, taken, used_ns, used_max, used_end, batches, batch_max, bypassed,
-           resets, reset_packets] = ring_window;
+    auto& [size, descriptors, taken, used_ns, used_max, used_end, batches, batch_max, by_irq,
+           by_timer, timers, bypassed, resets, reset_packets] = ring_window;
     Filler(seed + 50).fill(size, descriptors, taken, used_ns, used_max, used_end, batches,
-                           batch_max, bypassed, resets, reset_packets);
+                           batch_max, by_irq, by_timer, timers, bypassed, resets, reset_packets);
     QueueWindow q;
     auto& [queue, packets, bytes, segments, wire_bytes, requeued, requeued_bytes, errors, completed,
            completed_bytes, dropped, unpaired, missed, in_flight_end, in_flight_max,
@@ -79,16 +79,18 @@ inline QueueWindow queue_window(std::uint64_t seed) {
 
 inline NapiWindow napi_window(std::uint64_t seed) {
     NapiWindow n;
-    auto& [instance, polls, work, budget, exhausted, gap_ns, gap_max_ns, gap] = n;
-    Filler(seed).fill(instance, polls, work, budget, exhausted, gap_ns, gap_max_ns, gap);
+    auto& [instance, polls, work, budget, exhausted, gap_ns, gap_max_ns, gap, irq_polls,
+           irq_to_poll_ns, irq_to_poll_max_ns, irq_to_poll] = n;
+    Filler(seed).fill(instance, polls, work, budget, exhausted, gap_ns, gap_max_ns, gap, irq_polls,
+                      irq_to_poll_ns, irq_to_poll_max_ns, irq_to_poll);
     return n;
 }
 
 inline Window window(std::uint64_t seed, std::uint64_t start) {
     Window w;
-    auto& [start_ns, end_ns, queues, napis, kernel_counters, kernel_tx_packets, kernel_tx_bytes,
-           kernel_tx_dropped, kernel_tx_errors] = w;
-    Filler(seed).fill(kernel_counters, kernel_tx_packets, kernel_tx_bytes, kernel_tx_dropped,
+    auto& [start_ns, end_ns, queues, napis, irqs, kernel_counters, kernel_tx_packets,
+           kernel_tx_bytes, kernel_tx_dropped, kernel_tx_errors] = w;
+    Filler(seed).fill(irqs, kernel_counters, kernel_tx_packets, kernel_tx_bytes, kernel_tx_dropped,
                       kernel_tx_errors);
     start_ns = start;
     end_ns = start + 100'000'007;

@@ -5,6 +5,8 @@
 
 #include "probes/bpf/events.h"
 
+#define ENGINE_IRQ 59
+
 /* The driver's own ring, of one queue, and the clock as the programs see them. */
 struct engine_driver {
 	__u32 head;
@@ -22,6 +24,12 @@ void engine_xmit_end(int rc);
 void engine_poll(void);
 void engine_poll_of_another_queue(void);
 
+/* NET_RX softirq entered; an interrupt handler, the device's is number ENGINE_IRQ; the driver's timer. */
+void engine_softirq(void);
+void engine_irq(int number);
+void engine_timer(void);
+
+const struct rs_napi_cell *engine_napi_cell(void);
 const struct rs_xmit_cell *engine_xmit_cell(void);
 const struct rs_done_cell *engine_done_cell(void);
 const struct rs_ring *engine_ring(void);

@@ -310,5 +310,123 @@ TEST(RingEngineLimits, CountsIndicesThatCannotBe) {
     EXPECT_GT(engine_odd(), 0U);
 }
 
+// ---- who scheduled a poll
+
+class Wakeups : public testing::Test {
+  protected:
+    Wakeups() : driver_(256, false) {}
+
+    // One packet that a poll takes back 7 us after it began.
+    void take_back() {
+        driver_.pass(7'000);
+        driver_.clean(1);
+    }
+    static std::uint64_t by(rs_wakeup wakeup) { return engine_done_cell()->batches_by[wakeup]; }
+    static const rs_napi_cell& napi() { return *engine_napi_cell(); }
+
+    Driver driver_;
+};
+
+TEST_F(Wakeups, MeasureFromTheInterruptToThePollsBeginning) {
+    driver_.send(100, 1);
+    driver_.pass(50'000);
+    engine_irq(ENGINE_IRQ);
+    driver_.pass(3'000);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(napi().irq_polls, 1U);
+    EXPECT_EQ(napi().irq_to_poll_ns, 3'000U);
+    EXPECT_EQ(napi().max_irq_to_poll_ns, 3'000U);
+    EXPECT_EQ(napi().irq_to_poll[rs_hist_index(3'000)], 1U);
+    EXPECT_EQ(by(RS_BY_IRQ), 1U);
+    EXPECT_EQ(by(RS_BY_TIMER), 0U);
+}
+
+TEST_F(Wakeups, LeaveOutInterruptsOfOtherDevices) {
+    driver_.send(100, 1);
+    engine_irq(ENGINE_IRQ + 1);
+    engine_irq(ENGINE_IRQ + 32);
+    engine_irq(-1);
+    engine_irq(RS_MAX_IRQ);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(napi().irq_polls, 0U);
+    EXPECT_EQ(by(RS_BY_IRQ), 0U);
+    EXPECT_EQ(engine_done_cell()->batches, 1U);
+}
+
+TEST_F(Wakeups, GiveAnInterruptToOnePollOnly) {
+    engine_irq(ENGINE_IRQ);
+    driver_.pass(1'000);
+    engine_softirq();
+    driver_.send(100, 1);
+    take_back();
+    driver_.send(100, 1);
+    take_back();  // goes on in the same softirq
+    driver_.send(100, 1);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(napi().irq_polls, 1U);
+    EXPECT_EQ(by(RS_BY_IRQ), 1U);
+    EXPECT_EQ(engine_done_cell()->batches, 3U);
+}
+
+TEST_F(Wakeups, ServeAnInterruptDuringAPollWithTheNext) {
+    engine_softirq();
+    driver_.send(100, 1);
+    driver_.pass(1'000);
+    engine_irq(ENGINE_IRQ);
+    take_back();
+    EXPECT_EQ(napi().irq_polls, 0U) << "the poll had begun before";
+    driver_.send(100, 1);
+    take_back();
+    EXPECT_EQ(napi().irq_polls, 1U);
+    EXPECT_EQ(napi().irq_to_poll_ns, 7'000U) << "it waited for the end of the poll that ran";
+}
+
+TEST_F(Wakeups, ForgetAnInterruptThatScheduledSomethingElse) {
+    engine_irq(ENGINE_IRQ);
+    driver_.pass(1'000);
+    engine_softirq();
+    engine_poll_of_another_queue();
+    EXPECT_EQ(napi().irq_polls, 1U) << "of the other instance";
+    engine_softirq();
+    engine_softirq();
+    driver_.send(100, 1);
+    take_back();
+    EXPECT_EQ(by(RS_BY_IRQ), 0U);
+    EXPECT_EQ(engine_done_cell()->batches, 1U);
+}
+
+TEST_F(Wakeups, PreferTheTimerAndForgetItAfterOnePoll) {
+    driver_.send(100, 1);
+    engine_timer();
+    engine_irq(ENGINE_IRQ);
+    driver_.pass(1'000);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(by(RS_BY_TIMER), 1U);
+    EXPECT_EQ(by(RS_BY_IRQ), 0U);
+    driver_.send(100, 1);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(by(RS_BY_TIMER), 1U);
+    EXPECT_EQ(engine_queue()->timers, 1U);
+}
+
+TEST_F(Wakeups, ForgetATimerThatFoundTheRingEmpty) {
+    engine_timer();
+    driver_.pass(1'000);
+    engine_softirq();
+    engine_poll();
+    driver_.send(100, 1);
+    engine_irq(ENGINE_IRQ);
+    driver_.pass(1'000);
+    engine_softirq();
+    take_back();
+    EXPECT_EQ(by(RS_BY_TIMER), 0U);
+    EXPECT_EQ(by(RS_BY_IRQ), 1U);
+}
+
 }  // namespace
 }  // namespace ringside

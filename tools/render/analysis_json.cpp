@@ -169,6 +169,10 @@ Json queue_json(const QueueFigures& queue, const AnalysisJsonOptions& options) {
                 {"batches", queue.ring->batches},
                 {"batch_descriptors", number(queue.ring->batch_descriptors)},
                 {"batch_max", queue.ring->batch_max},
+                {"batches_by_irq", queue.ring->batches_by_irq},
+                {"batches_by_timer", queue.ring->batches_by_timer},
+                {"batches_by_other", queue.ring->batches_by_other},
+                {"timers", queue.ring->timers},
                 {"bypassed", queue.ring->bypassed},
                 {"resets", queue.ring->resets},
                 {"reset_packets", queue.ring->reset_packets}};
@@ -198,7 +202,11 @@ Json napi_json(const NapiFigures& napi) {
             {"exhausted_share", number(napi.exhausted_share)},
             {"gap_p50_ns", number(napi.gap_p50_ns)},
             {"gap_p99_ns", number(napi.gap_p99_ns)},
-            {"gap_max_ns", number(napi.gap_max_ns)}};
+            {"gap_max_ns", number(napi.gap_max_ns)},
+            {"irq_polls", napi.irq_polls},
+            {"irq_to_poll_p50_ns", number(napi.irq_to_poll_p50_ns)},
+            {"irq_to_poll_p99_ns", number(napi.irq_to_poll_p99_ns)},
+            {"irq_to_poll_max_ns", number(napi.irq_to_poll_max_ns)}};
 }
 
 Json stall_json(const Stall& stall) {
@@ -307,6 +315,7 @@ Json run_json(const NumberedAnalysis& numbered, const AnalysisJsonOptions& optio
             {"queues", list(analysis.queues,
                             [&](const QueueFigures& queue) { return queue_json(queue, options); })},
             {"napi", list(analysis.napis, napi_json)},
+            {"irqs", {{"count", analysis.irqs.count}, {"per_s", number(analysis.irqs.per_s)}}},
             {"stalls", list(analysis.stalls, stall_json)},
             {"events", list(analysis.events,
                             [](const Event& event) {

@@ -230,6 +230,11 @@ void Printer::ring(const RingFigures& ring) {
                              ring.descriptors_per_packet));
     line("", fmt::format("{} batches taken back, {:.1f} descriptors each, at most {}",
                          format_count(ring.batches), ring.batch_descriptors, ring.batch_max));
+    if (ring.batches_by_irq + ring.batches_by_timer > 0) {
+        line("", fmt::format("of them {} after an interrupt, {} after the TX timer, {} else",
+                             format_count(ring.batches_by_irq), format_count(ring.batches_by_timer),
+                             format_count(ring.batches_by_other)));
+    }
     if (ring.resets > 0) {
         line("",
              fmt::format("emptied by the driver {}, {} lost in it", plural(ring.resets, "time"),
@@ -431,6 +436,18 @@ void Printer::napis(const Analysis& analysis) {
                    napi.gap_p50_ns ? format_ns(napi.gap_max_ns) : "-"});
     }
     out_ += table.text(2, style_);
+    if (analysis.irqs.count > 0) {
+        line("interrupts", fmt::format("{}, {}/s", format_count(analysis.irqs.count),
+                                       format_short(analysis.irqs.per_s)));
+    }
+    for (const NapiFigures& napi : analysis.napis) {
+        if (napi.irq_to_poll_p50_ns && napi.irq_to_poll_p99_ns) {
+            line("", fmt::format("to the poll of instance {}: p50 {}, p99 {}, max {} ({} polls)",
+                                 napi.instance, format_ns(*napi.irq_to_poll_p50_ns),
+                                 format_ns(*napi.irq_to_poll_p99_ns),
+                                 format_ns(napi.irq_to_poll_max_ns), format_count(napi.irq_polls)));
+        }
+    }
 }
 
 void Printer::events(const Analysis& analysis) {
