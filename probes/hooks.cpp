@@ -29,9 +29,9 @@ constexpr std::array kHooks{
     HookRow{"softirq_entry", "tp_btf", "when a poll begins", false, "on_softirq_entry"},
     HookRow{"irq_handler_entry", "tp_btf", "from interrupt to poll, what an interrupt completes",
             false, "on_irq_handler_entry"},
-    HookRow{"hrtimer_expire_entry", "tp_btf", "what the driver's TX timer completes", false,
+    HookRow{"hrtimer_expire_entry", "raw_tp", "what the driver's TX timer completes", false,
             "on_hrtimer_expire_entry"},
-    HookRow{"timer_expire_entry", "tp_btf", "the same for the timers of old drivers", false,
+    HookRow{"timer_expire_entry", "raw_tp", "the same for the timers of old drivers", false,
             "on_timer_expire_entry"},
     HookRow{"net_dev_xmit_timeout", "tp_btf", "TX watchdog", false, "on_net_dev_xmit_timeout"},
 };

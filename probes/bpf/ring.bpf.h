@@ -418,7 +418,9 @@ static __always_inline void timer_expired(__u64 timer)
 	queue->timer_ns = now_ns();
 }
 
-SEC("tp_btf/hrtimer_expire_entry")
+/* raw_tp: the address of the timer is compared and computed with, which the verifier allows for plain numbers
+ * only. */
+SEC("raw_tp/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer_expire_entry, void *timer)
 {
 	timer_expired((__u64)timer);
@@ -426,7 +428,7 @@ int BPF_PROG(on_hrtimer_expire_entry, void *timer)
 }
 
 /* What drivers used before. */
-SEC("tp_btf/timer_expire_entry")
+SEC("raw_tp/timer_expire_entry")
 int BPF_PROG(on_timer_expire_entry, void *timer)
 {
 	timer_expired((__u64)timer);
